@@ -1,0 +1,91 @@
+"""Opaque signed cursors. A cursor is a position in one list of one tenant; anything else is refused, never page 1."""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import orjson
+from django.conf import settings
+
+from memory.problems import Problem
+
+Row = TypeVar("Row")
+MAX_LIMIT = 200
+DEFAULT_LIMIT = 50
+SIGNATURE = 12
+
+
+def invalid_cursor() -> Problem:
+    return Problem(
+        400,
+        "invalid_cursor",
+        "The cursor was not made for this list. Use a next_cursor as it was given, or leave it out to start.",
+    )
+
+
+def invalid_limit() -> Problem:
+    return Problem(400, "invalid_limit", f"limit is a whole number from 1 to {MAX_LIMIT}.")
+
+
+def _sign(body: bytes, scope: str) -> bytes:
+    key = f"cursor:{settings.SECRET_KEY}".encode()
+    return hmac.new(key, scope.encode() + b"\0" + body, hashlib.sha256).digest()[:SIGNATURE]
+
+
+def encode(position: Sequence[Any], *, scope: str) -> str:
+    """The cursor for `position` (JSON values) in the list named by `scope` (tenant and list)."""
+    body = orjson.dumps(list(position))
+    return base64.urlsafe_b64encode(_sign(body, scope) + body).decode().rstrip("=")
+
+
+def decode(cursor: str, *, scope: str) -> list[Any]:
+    """The position inside a cursor. Raises Problem 400 invalid_cursor for any other text."""
+    try:
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+    except ValueError:
+        raise invalid_cursor() from None
+    body = raw[SIGNATURE:]
+    if not body or not hmac.compare_digest(raw[:SIGNATURE], _sign(body, scope)):
+        raise invalid_cursor()
+    position: list[Any] = orjson.loads(body)
+    return position
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a list request asks for: `after` is None for the first page."""
+
+    limit: int
+    after: list[Any] | None
+    scope: str
+
+    @classmethod
+    def asked(cls, query: Any, *, scope: str, known: Sequence[str] = ()) -> "Page":
+        """Read `limit` and `cursor` from a query string. An unknown parameter is refused: it would change nothing."""
+        for name in query:
+            if name not in ("limit", "cursor", *known):
+                raise Problem(400, "unknown_parameter", f"Unknown parameter {name[:40]!r}.")
+        raw = query.get("limit", str(DEFAULT_LIMIT))
+        if not raw.isascii() or not raw.isdigit() or len(raw) > 4 or not 1 <= int(raw) <= MAX_LIMIT:
+            raise invalid_limit()
+        cursor = query.get("cursor")
+        return cls(int(raw), None if cursor is None else decode(cursor, scope=scope), scope)
+
+    def of(
+        self,
+        rows: Sequence[Row],
+        *,
+        position: Callable[[Row], Sequence[Any]],
+        show: Callable[[Row], dict[str, Any]],
+    ) -> dict[str, Any]:
+        """The answer of a list; `rows` holds up to limit + 1. The tail has a cursor too, where new rows resume."""
+        page = rows[: self.limit]
+        after = position(page[-1]) if page else self.after
+        return {
+            "items": [show(row) for row in page],
+            "next_cursor": encode(after if after is not None else [], scope=self.scope),
+            "has_more": len(rows) > self.limit,
+        }

@@ -1,0 +1,117 @@
+"""The one shape of an error: application/problem+json (RFC 9457)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.http import Http404, HttpRequest, HttpResponse
+from rest_framework import exceptions
+from rest_framework.response import Response
+
+BASE = "https://team-memory.dev/problems/"
+TITLES = {
+    400: "Bad request",
+    401: "Not authenticated",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    406: "Not acceptable",
+    409: "Conflict",
+    410: "Gone",
+    412: "Precondition failed",
+    413: "Too large",
+    415: "Unsupported media type",
+    422: "Unprocessable",
+    428: "Precondition required",
+    429: "Too many requests",
+    500: "Server error",
+    503: "Unavailable",
+}
+
+
+class Problem(Exception):
+    """An answer that is an error: status, code, and a detail that says what to do."""
+
+    def __init__(self, status: int, code: str, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any):
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.headers = dict(headers or {})
+        self.more = more
+
+
+def body(problem: Problem) -> dict[str, Any]:
+    """The JSON object of a problem."""
+    return {
+        "type": BASE + problem.code,
+        "title": TITLES.get(problem.status, "Error"),
+        "status": problem.status,
+        "code": problem.code,
+        "detail": problem.detail,
+        **problem.more,
+    }
+
+
+def response(problem: Problem) -> HttpResponse:
+    """The problem as an HTTP answer."""
+    answer = HttpResponse(orjson.dumps(body(problem)), status=problem.status, content_type="application/problem+json")
+    for name, value in problem.headers.items():
+        answer[name] = value
+    return answer
+
+
+def not_found(public_id: str) -> Problem:
+    """One body for an unknown id and for another team's id."""
+    return Problem(
+        404,
+        "not_found",
+        "Unknown id. Ids are case-sensitive and start with their kind: ses_, evt_, nte_, prp_, drm_, trg_, thr_, wkr_.",
+        id=public_id[:200],
+    )
+
+
+def unauthenticated(detail: str = "Send a valid agent key: Authorization: Bearer tm_live_…") -> Problem:
+    return Problem(401, "unauthenticated", detail, headers={"WWW-Authenticate": 'Bearer realm="team-memory"'})
+
+
+def forbidden(action: str) -> Problem:
+    return Problem(403, "forbidden", f"Your role or key may not do this: {action}.", action=action)
+
+
+def from_exception(exc: BaseException) -> Problem | None:
+    """The problem an exception stands for; None means: a fault of ours, let it rise."""
+    match exc:
+        case Problem():
+            return exc
+        case Http404():
+            return Problem(404, "not_found", "There is nothing at this address.")
+        case RequestDataTooBig():
+            return Problem(413, "too_large", "The body is over the limit of 32 MB.", limit_bytes=32 * 1024 * 1024)
+        case PermissionDenied():
+            return forbidden(str(exc) or "this action")
+        case exceptions.NotAuthenticated() | exceptions.AuthenticationFailed():
+            return unauthenticated()
+        case exceptions.ValidationError():
+            return Problem(400, "invalid", "Some fields are not valid.", errors=exc.detail)
+        case exceptions.APIException():
+            code = exc.get_codes()
+            return Problem(exc.status_code, code if isinstance(code, str) else "invalid", str(exc.detail))
+    return None
+
+
+def drf_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's EXCEPTION_HANDLER."""
+    problem = from_exception(exc)
+    if problem is None:
+        return None
+    headers = dict(problem.headers)
+    if isinstance(exc, exceptions.MethodNotAllowed):
+        headers["Allow"] = ", ".join(context["view"].allowed_methods)
+    return Response(body(problem), status=problem.status, headers=headers, content_type="application/problem+json")
+
+
+def wants_json(request: HttpRequest) -> bool:
+    """True where an error page would be read by a program."""
+    return request.path_info.startswith(("/api/", "/mcp")) or "json" in request.headers.get("Accept", "")
