@@ -1,0 +1,219 @@
+"""Two middlewares: the outer door (addresses, request ids, errors) and the tenant's transaction."""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import RequestDataTooBig
+from django.db import connection, transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.urls import Resolver404, resolve, reverse
+
+from memory import ids, problems
+from memory.tenants import audit, rls
+from memory.tenants.access import Actor, Refused, member_actor
+from memory.tenants.keys import digest, is_well_formed
+from memory.tenants.models import Member, Tenant
+
+Response = HttpResponseBase
+Next = Callable[[HttpRequest], Response]
+PROGRAMS = ("/api/", "/healthz", "/readyz", "/mcp")
+
+
+class Door:
+    """Gives each request an id, takes both spellings of an address, and turns faults into the right kind of answer."""
+
+    def __init__(self, get_response: Next) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> Response:
+        request.request_id = ids.new_key()  # type: ignore[attr-defined]
+        self.one_spelling(request)
+        response = self.get_response(request)
+        if request.path_info.startswith("/api/") and response.status_code in (400, 403, 404, 405, 413, 500):
+            response = self.as_problem(response)
+        response["X-Request-Id"] = request.request_id  # type: ignore[attr-defined]
+        if request.path_info.startswith(("/t/", "/api/", "/login")):
+            response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+    def one_spelling(self, request: HttpRequest) -> None:
+        """A redirect from /x to /x/ would turn a POST into a GET, so both spellings mean the same here."""
+        path = request.path_info
+        if path.startswith(PROGRAMS):
+            path = path.rstrip("/")
+        elif not path.endswith("/") and not path.startswith("/static/") and "." not in path.rsplit("/", 1)[-1]:
+            path += "/"
+        request.path_info = path
+
+    def as_problem(self, response: Response) -> Response:
+        """Django's own HTML error for a program's address becomes a problem with the same status."""
+        if response.headers.get("Content-Type", "").startswith("application/"):
+            return response
+        status = response.status_code
+        detail = {
+            404: "There is no such address. See /api/v1/docs.",
+            405: "This address does not take that method. See /api/v1/docs.",
+            413: "The body is over the limit of 32 MB.",
+            500: "A fault on the server. The request id is in X-Request-Id.",
+        }.get(status, "The request could not be read.")
+        code = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 500: "server_error"}.get(
+            status, "bad_request"
+        )
+        answer = problems.response(problems.Problem(status, code, detail))
+        if "Allow" in response.headers:
+            answer["Allow"] = response.headers["Allow"]
+        return answer
+
+
+class TenantTransaction:
+    """One transaction a request, bound to one tenant; any answer from 400 up rolls it back.
+
+    ATOMIC_REQUESTS leaves out middleware and late rendering, and a plain `atomic()` would commit half a refused write.
+    """
+
+    def __init__(self, get_response: Next) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> Response:
+        try:
+            match = resolve(request.path_info)
+        except Resolver404:
+            return self.get_response(request)
+        view: Any = match.func
+        if (
+            getattr(view, "is_public", False)
+            or getattr(view, "is_hot", False)
+            or request.path_info.startswith("/static/")
+        ):
+            return self.get_response(request)
+        try:
+            if request.path_info.startswith("/api/"):
+                return self.as_agent(request)
+            return self.as_member(request, str(match.kwargs.get("slug", "")))
+        except problems.Problem as problem:
+            return problems.response(problem)
+
+    def process_exception(self, request: HttpRequest, exc: Exception) -> HttpResponse | None:
+        """What a view raised, before Django makes a page of it."""
+        if isinstance(exc, Refused):
+            request.refused = str(exc)  # type: ignore[attr-defined]
+        problem = problems.from_exception(exc)
+        if problem is None:
+            return None
+        if problems.wants_json(request):
+            return problems.response(problem)
+        if isinstance(exc, problems.Problem | Refused | RequestDataTooBig):
+            return error_page(request, problem)
+        return None
+
+    def as_agent(self, request: HttpRequest) -> Response:
+        actor = key_actor(request)
+        return self.bound(request, actor, Tenant(pk=actor.tenant_pk))
+
+    def as_member(self, request: HttpRequest, slug: str) -> Response:
+        if not request.user.is_authenticated:
+            return ask_to_log_in(request)
+        found = membership(str(request.user.pk), slug)
+        if found is None:
+            # A team that exists and one that does not look the same to a stranger.
+            return error_page(request, problems.Problem(404, "not_found", "There is nothing at this address."))
+        tenant_pk, member_pk = found
+        with transaction.atomic():
+            rls.bind(tenant_pk)
+            member = Member.objects.select_related("tenant", "user").get(pk=member_pk)
+        request.member = member  # type: ignore[attr-defined]
+        actor = member_actor(member, ip=client_ip(request), request_id=request.request_id)  # type: ignore[attr-defined]
+        return self.bound(request, actor, member.tenant)
+
+    def bound(self, request: HttpRequest, actor: Actor, tenant: Tenant) -> Response:
+        request.tenant = tenant  # type: ignore[attr-defined]
+        request.actor = actor  # type: ignore[attr-defined]
+        with transaction.atomic():
+            rls.bind(actor.tenant_pk)
+            response = self.get_response(request)
+            if response.status_code >= 400:
+                transaction.set_rollback(True)
+        if response.status_code == 403 and hasattr(request, "refused"):
+            with rls.tenant_scope(actor.tenant_pk):
+                audit.record(actor, request.refused, request.path_info, outcome="refused")
+        return response
+
+
+def client_ip(request: HttpRequest) -> str:
+    return str(request.META.get("REMOTE_ADDR", ""))[:60]
+
+
+def bearer(request: HttpRequest) -> bytes:
+    """The SHA-256 of the presented key. Raises Problem 401 where there is none of the right form."""
+    scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not is_well_formed(secret.strip()):
+        raise problems.unauthenticated()
+    return digest(secret.strip())
+
+
+def key_actor(request: HttpRequest) -> Actor:
+    """Whoever's key this is. Raises Problem 401."""
+    presented = bearer(request)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT tenant_id, key_pk, key_id, label, member_pk, role, scopes FROM key_login(%s)", [presented]
+        )
+        row = cursor.fetchone()
+    if row is None:
+        raise problems.unauthenticated(
+            "This key is not valid: unknown, expired or revoked. Make one on the Connect page."
+        )
+    scopes = row[6] if isinstance(row[6], list) else []
+    return Actor(
+        "key",
+        row[2],
+        row[3],
+        row[5],
+        str(row[0]),
+        str(row[4]),
+        str(row[1]),
+        frozenset(scopes),
+        client_ip(request),
+        request.request_id,  # type: ignore[attr-defined]
+    )
+
+
+def membership(user_pk: str, slug: str) -> tuple[str, str] | None:
+    """Tenant and member keys of a user in the team called `slug`, or None."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT tenant_id, member_id FROM user_tenants(%s) WHERE slug = %s", [user_pk, slug])
+        row = cursor.fetchone()
+    return (str(row[0]), str(row[1])) if row else None
+
+
+def ask_to_log_in(request: HttpRequest) -> Response:
+    """A redirect; for HTMX an order to leave the page, or the form would land inside a panel."""
+    if request.headers.get("HX-Request") == "true":
+        answer = HttpResponse(status=204)
+        here = request.headers.get("HX-Current-URL", "/")
+        answer["HX-Redirect"] = f"{reverse('login')}?next={path_of(here)}"
+        return answer
+    return redirect_to_login(request.get_full_path(), login_url=reverse("login"))
+
+
+def path_of(url: str) -> str:
+    """Only the path of an address: where to come back to must be ours."""
+    path = urlsplit(url).path
+    return quote(path if path.startswith("/") and not path.startswith("//") else "/")
+
+
+def error_page(request: HttpRequest, problem: problems.Problem) -> HttpResponse:
+    """An error where the user looks: a piece for HTMX, a page else."""
+    template = "_error.html" if request.headers.get("HX-Request") == "true" else "error.html"
+    return render(request, template, {"problem": problem}, status=problem.status)
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """handler404: JSON for programs, a page for people."""
+    problem = problems.from_exception(exception) or problems.not_found(request.path_info)
+    if problems.wants_json(request):
+        return problems.response(problem)
+    return error_page(request, problem)

@@ -1,0 +1,225 @@
+"""A team and what it owns: members, agent keys, login links, the audit and what is due."""
+
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
+from django.db import models
+from django.db.models import Q
+
+from memory import ids
+from memory.tenants.rls import NIL
+
+
+def tenant_id() -> str:
+    return ids.mint("tenant")
+
+
+def member_id() -> str:
+    return ids.mint("member")
+
+
+def key_id() -> str:
+    return ids.mint("key")
+
+
+class UserManager(BaseUserManager["User"]):
+    def create_user(self, email: str, password: str | None = None, **fields: Any) -> "User":
+        user = self.model(email=email.strip().lower(), **fields)
+        if password:
+            user.set_password(password)
+        else:
+            user.set_unusable_password()
+        user.save()
+        return user
+
+    def get_by_natural_key(self, username: str | None) -> "User":
+        return self.get(email__iexact=(username or "").strip())
+
+
+class User(AbstractBaseUser):
+    """A person. What they may do hangs on their membership in a tenant, never on the user."""
+
+    id = models.UUIDField(primary_key=True, default=ids.new_key, editable=False)
+    email = models.EmailField(max_length=254, unique=True)
+    name = models.CharField(max_length=120, blank=True)
+    is_active = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = UserManager()
+    USERNAME_FIELD = "email"
+    EMAIL_FIELD = "email"
+
+    def __str__(self) -> str:
+        return self.email
+
+
+class Tenant(models.Model):
+    id = models.UUIDField(primary_key=True, default=ids.new_key, editable=False)
+    public_id = models.CharField(max_length=100, unique=True, default=tenant_id)
+    slug = models.SlugField(max_length=60, unique=True)
+    name = models.CharField(max_length=120)
+    created_at = models.DateTimeField(auto_now_add=True)
+    suspended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            # The nil uuid means "no tenant bound"; a tenant with that id would be visible to every unbound query.
+            models.CheckConstraint(condition=~Q(id=NIL), name="nil_is_no_tenant"),
+        ]
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class TenantOwned(models.Model):
+    """A row of one tenant. Its table has row level security; its foreign keys carry the tenant."""
+
+    id = models.UUIDField(primary_key=True, default=ids.new_key, editable=False)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="+")
+
+    class Meta:
+        abstract = True
+
+
+class Role(models.TextChoices):
+    OWNER = "owner"
+    ADMIN = "admin"
+    REVIEWER = "reviewer"
+    MEMBER = "member"
+    VIEWER = "viewer"
+
+
+class MemberQuerySet(models.QuerySet["Member"]):
+    def current(self) -> "MemberQuerySet":
+        return self.filter(removed_at__isnull=True)
+
+
+class Member(TenantOwned):
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="members")
+    public_id = models.CharField(max_length=100, default=member_id)
+    user = models.ForeignKey(User, models.PROTECT, related_name="memberships")
+    handle = models.SlugField(max_length=60)
+    role = models.CharField(max_length=12, choices=Role.choices)
+    created_at = models.DateTimeField(auto_now_add=True)
+    removed_at = models.DateTimeField(null=True)
+
+    objects = MemberQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "public_id"], name="one_member_per_id"),
+            models.UniqueConstraint(fields=["tenant", "user"], name="one_membership_per_user"),
+            models.UniqueConstraint(fields=["tenant", "handle"], name="one_member_per_handle"),
+            models.CheckConstraint(condition=Q(role__in=Role.values), name="a_member_has_a_known_role"),
+        ]
+
+    def __str__(self) -> str:
+        return self.handle
+
+
+class AgentKey(TenantOwned):
+    """A secret an agent presents. Only its SHA-256 is kept."""
+
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="keys")
+    public_id = models.CharField(max_length=100, default=key_id)
+    member = models.ForeignKey(Member, models.CASCADE, db_constraint=False, related_name="keys")
+    name = models.CharField(max_length=120)
+    hash = models.BinaryField(unique=True)
+    display = models.CharField(max_length=30)
+    scopes = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+    last_used_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "public_id"], name="one_key_per_id")]
+
+    def __str__(self) -> str:
+        return self.display
+
+
+class LoginLink(TenantOwned):
+    """A one-time way in for one user. Only the token's SHA-256 is kept."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="login_links")
+    hash = models.BinaryField(unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return str(self.pk)
+
+
+class KnownId(models.Model):
+    """Given and deleted ids: a row here keeps the id from ever being used again."""
+
+    id = models.BigAutoField(primary_key=True)
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="+")
+    public_id = models.CharField(max_length=100)
+    reason = models.CharField(max_length=10, choices=[("given", "given"), ("deleted", "deleted")])
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "public_id", "reason"], name="an_id_is_given_and_deleted_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.public_id
+
+
+class AuditHead(models.Model):
+    """The end of a tenant's audit chain; its row lock orders the entries."""
+
+    tenant = models.OneToOneField(Tenant, models.CASCADE, db_constraint=False, primary_key=True, related_name="+")
+    seq = models.BigIntegerField(default=0)
+    hash = models.BinaryField(default=bytes)
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} {self.seq}"
+
+
+class AuditEntry(TenantOwned):
+    """Who did what, and what was refused. Hash-chained; the runtime role can only append."""
+
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="audit")
+    seq = models.BigIntegerField()
+    at = models.DateTimeField()
+    actor_kind = models.CharField(max_length=10)
+    actor_id = models.CharField(max_length=100)
+    actor_label = models.CharField(max_length=200)
+    action = models.CharField(max_length=60)
+    target = models.CharField(max_length=300, blank=True)
+    before = models.CharField(max_length=200, blank=True)
+    after = models.CharField(max_length=200, blank=True)
+    outcome = models.CharField(max_length=10, default="done")
+    ip = models.CharField(max_length=60, blank=True)
+    request_id = models.CharField(max_length=60, blank=True)
+    previous_hash = models.BinaryField()
+    hash = models.BinaryField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "seq"], name="one_audit_entry_per_seq")]
+
+    def __str__(self) -> str:
+        return f"{self.seq} {self.action}"
+
+
+class Due(TenantOwned):
+    """Work that waits for a worker. The broker only carries; this row is what is true, and a sweeper re-sends it."""
+
+    task = models.CharField(max_length=60)
+    argument = models.CharField(max_length=200)
+    due_at = models.DateTimeField()
+    attempts = models.IntegerField(default=0)
+    owner = models.CharField(max_length=80, blank=True)
+    leased_until = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "task", "argument"], name="work_is_due_once")]
+        indexes = [models.Index(fields=["due_at"], name="tenants_due_at")]
+
+    def __str__(self) -> str:
+        return f"{self.task} {self.argument}"

@@ -1,0 +1,112 @@
+"""Getting in, and letting an agent in."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import login as open_session
+from django.contrib.auth import logout as close_session
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from memory.tenants import connect as connecting
+from memory.tenants import keys
+from memory.tenants.access import TenantRequest, needs, public
+from memory.tenants.forms import LoginForm, PasswordForm
+from memory.tenants.people import teams_of, user_by_key
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+def safe_next(request: HttpRequest) -> str:
+    """Where to go after login: only an address of ours."""
+    asked = request.POST.get("next") or request.GET.get("next") or ""
+    if url_has_allowed_host_and_scheme(asked, allowed_hosts={request.get_host()}, require_https=request.is_secure()):
+        return asked
+    return reverse("choose")
+
+
+@public
+@require_http_methods(["GET", "POST"])
+def login(request: HttpRequest) -> HttpResponse:
+    form = LoginForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        open_session(request, form.user, backend=BACKEND)
+        return redirect(safe_next(request))
+    status = 422 if request.method == "POST" else 200
+    return render(request, "tenants/login.html", {"form": form, "next": request.GET.get("next", "")}, status=status)
+
+
+@public
+@require_POST
+def logout(request: HttpRequest) -> HttpResponse:
+    close_session(request)
+    return redirect("login")
+
+
+@public
+@require_http_methods(["GET", "POST"])
+def link(request: HttpRequest, token: str) -> HttpResponse:
+    """Opening the page leaves the link unused: mail scanners open every link they see."""
+    found = keys.claim_link(token) if request.method == "POST" else keys.peek_link(token)
+    if found is None:
+        return render(request, "tenants/link.html", {"is_valid": False}, status=410)
+    user = user_by_key(found.user_pk)
+    if request.method == "POST":
+        open_session(request, user, backend=BACKEND)
+        inbox = reverse("inbox", args=[found.tenant_slug])
+        return redirect(inbox if user.has_usable_password() else f"{reverse('password')}?next={inbox}")
+    context = {"is_valid": True, "link_name": user.name or user.email, "link_tenant": found.tenant_slug, "token": token}
+    return render(request, "tenants/link.html", context)
+
+
+@public
+@login_required
+@require_http_methods(["GET", "POST"])
+def password(request: HttpRequest) -> HttpResponse:
+    form = PasswordForm(request.user, request.POST or None)  # type: ignore[arg-type]
+    if request.method == "POST" and form.is_valid():
+        update_session_auth_hash(request, form.save())
+        return redirect(safe_next(request))
+    status = 422 if request.method == "POST" else 200
+    return render(request, "tenants/password.html", {"form": form, "next": safe_next(request)}, status=status)
+
+
+@public
+@login_required
+@require_GET
+def choose(request: HttpRequest) -> HttpResponse:
+    """The teams of this person; with one, straight into it."""
+    teams = teams_of(str(request.user.pk))
+    if len(teams) == 1:
+        return redirect("inbox", teams[0].tenant.slug)
+    return render(request, "tenants/choose.html", {"memberships": teams})
+
+
+@require_http_methods(["GET", "POST"])
+@needs("note.read")
+def connect(request: TenantRequest, slug: str) -> HttpResponse:
+    """One paste for Claude Code. A POST makes a key and shows it, once."""
+    context: dict[str, Any] = {}
+    if request.method == "POST":
+        made, secret = keys.make_key(request.member, name="Claude Code", by=request.actor)  # type: ignore[arg-type]
+        context = {
+            "key": secret,
+            "paste": connecting.paste(settings.PUBLIC_URL, secret),
+            "snippet": connecting.snippet(settings.PUBLIC_URL, secret),
+        }
+        request.session["connecting"] = made.public_id
+    context["first_event"] = first_event(request)
+    if request.htmx:
+        return render(request, "tenants/_first_event.html", context)
+    return render(request, "tenants/connect.html", context)
+
+
+def first_event(request: TenantRequest) -> Any:
+    """The first event that the key made on this page sent."""
+    events = request.tenant.events.filter(agent_key__public_id=request.session.get("connecting", ""))
+    return events.select_related("session").order_by("received_at", "id").first()

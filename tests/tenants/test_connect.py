@@ -1,0 +1,70 @@
+"""The Connect page: a key, shown once, and one paste."""
+
+import json
+import os
+import re
+import subprocess
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+from django.test import Client
+
+from memory.tenants import connect, keys, rls
+from memory.tenants.models import AgentKey, AuditEntry
+
+
+def secrets_in(page: Any) -> set[str]:
+    return set(re.findall(r"tm_live_[0-9A-Za-z]{46}", page.content.decode()))
+
+
+def test_it_shows_a_new_key_once(logged_in: Any, acme: Any, alice: Any) -> None:
+    browser = logged_in(alice)
+    shown = secrets_in(browser.post("/t/acme/connect/"))
+    assert len(shown) == 1
+    assert secrets_in(browser.get("/t/acme/connect/")) == set()
+    with rls.tenant_scope(str(acme.pk)):
+        assert bytes(AgentKey.objects.get().hash) == keys.digest(shown.pop())
+        assert AuditEntry.objects.get().action == "key.create"
+
+
+def test_it_needs_login() -> None:
+    assert Client().get("/t/acme/connect/").status_code == 302
+
+
+def test_it_needs_the_role(logged_in: Any, acme: Any, vera: Any) -> None:
+    answer = logged_in(vera).post("/t/acme/connect/")
+    assert answer.status_code == 403
+    with rls.tenant_scope(str(acme.pk)):
+        assert AgentKey.objects.count() == 0
+        assert AuditEntry.objects.get().outcome == "refused"
+
+
+def test_it_hides_the_page_from_other_tenants(logged_in: Any, alice: Any, charlie: Any) -> None:
+    assert logged_in(charlie).get("/t/acme/connect/").status_code == 404
+
+
+def test_it_refuses_another_method(logged_in: Any, alice: Any) -> None:
+    assert logged_in(alice).delete("/t/acme/connect/").status_code == 405
+
+
+def run_paste(home: Path) -> dict[str, Any]:
+    script = connect.paste("http://127.0.0.1:8000", "tm_live_x")
+    subprocess.run(["sh", "-c", script], env={"HOME": str(home), "PATH": os.environ["PATH"]}, check=True)
+    settings: dict[str, Any] = json.loads((home / ".claude/settings.json").read_text())
+    return settings
+
+
+def test_the_paste_keeps_what_is_there_and_may_be_run_again(tmp_path: Path) -> None:
+    (tmp_path / ".claude").mkdir()
+    foreign = {"hooks": [{"type": "command", "command": "echo hi"}]}
+    (tmp_path / ".claude/settings.json").write_text(json.dumps({"model": "x", "hooks": {"Stop": [foreign]}}))
+    first = run_paste(tmp_path)
+    assert first["model"] == "x"
+    assert foreign in first["hooks"]["Stop"] and len(first["hooks"]["Stop"]) == 2
+    assert run_paste(tmp_path) == first
+
+
+def test_the_page_shows_the_paste_whole(logged_in: Any, alice: Any) -> None:
+    page = unescape(logged_in(alice).post("/t/acme/connect/").content.decode())
+    assert "TEAM_MEMORY\nimport json" in page.replace("python3 - <<'TEAM_MEMORY'", "TEAM_MEMORY")

@@ -1,0 +1,160 @@
+"""Row level security: what the runtime role can and can't see, whatever the code above it does."""
+
+import uuid
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import IntegrityError, InternalError, ProgrammingError, connection, transaction
+
+from memory import ids
+from memory.tenants import rls
+from memory.tenants.models import AuditEntry, Member, Tenant
+from tests import database
+
+UNOWNED = {
+    "tenants_user",
+    "django_session",
+    "django_content_type",
+    "django_migrations",
+    "auth_group",
+    "auth_permission",
+    "auth_group_permissions",
+}
+
+
+def rows(sql: str, *values: Any) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        return cursor.fetchall()
+
+
+@pytest.mark.usefixtures("committed")
+def test_the_tests_run_as_a_role_that_is_bound() -> None:
+    assert rows("SELECT current_user, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user") == [
+        ("tm_runtime", False)
+    ]
+
+
+@pytest.mark.usefixtures("committed")
+def test_every_table_of_a_tenant_is_protected() -> None:
+    found = rows(
+        """SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity,
+                  (SELECT string_agg(polname::text || polcmd::text, ',') FROM pg_policy WHERE polrelid = c.oid)
+           FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+           WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p') AND NOT c.relispartition"""
+    )
+    unprotected = {name for name, forced, policies in found if not forced or policies != "tenant_isolation*"}
+    assert unprotected == UNOWNED
+
+
+@pytest.mark.usefixtures("committed")
+def test_a_partition_is_reached_only_through_its_parent() -> None:
+    for (name,) in rows("SELECT relname FROM pg_class WHERE relispartition AND relkind = 'r'"):
+        assert rows("SELECT has_table_privilege(%s, 'SELECT')", name) == [(False,)]
+
+
+def test_every_model_of_a_tenant_has_composite_keys(committed: None) -> None:
+    """A plain foreign key is checked past row level security: it would link, and betray, another team's rows."""
+    tied = {
+        (table, column)
+        for table, column in rows(
+            """SELECT c.conrelid::regclass::text, a.attname FROM pg_constraint c
+               JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = ANY (c.conkey) AND a.attname <> 'tenant_id'
+               WHERE c.contype = 'f' AND array_length(c.conkey, 1) = 2"""
+        )
+    }
+    for model in apps.get_models():
+        columns = {f.name for f in model._meta.fields}
+        if "tenant" not in columns:
+            continue
+        for field in model._meta.fields:
+            target = field.related_model
+            if target in (None, Tenant) or "tenant" not in {f.name for f in target._meta.fields}:  # type: ignore[union-attr]
+                continue
+            assert (model._meta.db_table, field.column) in tied, f"{model.__name__}.{field.name}"
+
+
+def test_it_sees_nothing_without_a_tenant(teams: dict[str, Any]) -> None:
+    assert Member.objects.count() == 0
+    assert Tenant.objects.count() == 0
+
+
+def test_it_sees_its_own_rows_only(teams: dict[str, Any]) -> None:
+    with rls.tenant_scope(str(teams["acme"].pk)):
+        assert {m.handle for m in Member.objects.all()} == {"alice", "bob", "vera", "mia"}
+        assert [t.slug for t in Tenant.objects.all()] == ["acme"]
+
+
+def test_the_binding_ends_with_its_transaction(teams: dict[str, Any]) -> None:
+    with rls.tenant_scope(str(teams["acme"].pk)):
+        pass
+    assert Member.objects.count() == 0
+
+
+def test_a_transaction_belongs_to_one_tenant(teams: dict[str, Any]) -> None:
+    with rls.tenant_scope(str(teams["acme"].pk)), pytest.raises(rls.AlreadyBound):
+        rls.bind(str(teams["globex"].pk))
+
+
+def test_binding_needs_a_transaction(teams: dict[str, Any]) -> None:
+    with pytest.raises(RuntimeError):
+        rls.bind(str(teams["acme"].pk))
+
+
+def test_it_can_not_write_for_another_tenant(teams: dict[str, Any]) -> None:
+    with pytest.raises(ProgrammingError, match="row-level security"), rls.tenant_scope(str(teams["globex"].pk)):
+        Member.objects.create(tenant=teams["acme"], user=teams["charlie"].user, handle="mole", role="owner")
+
+
+def test_a_link_to_another_tenant_fails_like_a_link_to_nothing(teams: dict[str, Any]) -> None:
+    from memory.events.models import Project, ProjectRoot
+
+    with rls.tenant_scope(str(teams["acme"].pk)):
+        theirs = Project.objects.create(tenant=teams["acme"], slug="shop", name="Shop")
+    messages = []
+    for target in (str(theirs.pk), str(uuid.uuid4())):
+        with pytest.raises(IntegrityError) as caught, rls.tenant_scope(str(teams["globex"].pk)):
+            ProjectRoot.objects.create(tenant=teams["globex"], project_id=target, kind="root", place="/x")
+        messages.append(str(caught.value).replace(target, "ID").split("DETAIL")[0])
+    assert messages[0] == messages[1]
+
+
+def test_the_nil_tenant_can_not_exist(committed: None) -> None:
+    with database.migrator() as cleaner, pytest.raises(Exception, match="nil_is_no_tenant"):
+        cleaner.execute(
+            "INSERT INTO tenants_tenant (id, public_id, slug, name, created_at)"
+            " VALUES (%s, 'ten_x', 'nil', 'nil', now())",
+            [rls.NIL],
+        )
+
+
+@pytest.mark.parametrize("statement", ["UPDATE tenants_auditentry SET action = 'x'", "DELETE FROM tenants_auditentry"])
+def test_the_audit_can_only_grow(teams: dict[str, Any], agent: Any, statement: str) -> None:
+    with pytest.raises(ProgrammingError, match="permission denied"), rls.tenant_scope(str(teams["acme"].pk)):
+        rows(statement)
+    with rls.tenant_scope(str(teams["acme"].pk)):
+        assert AuditEntry.objects.count() == 1
+
+
+@pytest.mark.usefixtures("committed")
+def test_the_ways_across_tenants_are_those_named() -> None:
+    found = rows("SELECT proname FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace")
+    assert {name for (name,) in found} <= set(rls.CROSSINGS)
+
+
+@pytest.mark.usefixtures("committed")
+def test_a_definer_function_has_a_fixed_search_path() -> None:
+    loose = rows(
+        """SELECT proname FROM pg_proc WHERE prosecdef AND pronamespace = 'public'::regnamespace
+           AND NOT EXISTS (SELECT FROM unnest(proconfig) c WHERE c LIKE 'search_path=%%')"""
+    )
+    assert loose == []
+
+
+def test_a_failed_statement_leaves_no_binding(teams: dict[str, Any]) -> None:
+    with pytest.raises((InternalError, ProgrammingError)), transaction.atomic():
+        rls.bind(str(teams["acme"].pk))
+        rows("SELECT nonsense")
+    assert Member.objects.count() == 0
+    assert ids.kind_of(teams["acme"].public_id) == "tenant"
