@@ -20,6 +20,11 @@ from memory.tenants.models import Member, Tenant
 Response = HttpResponseBase
 Next = Callable[[HttpRequest], Response]
 PROGRAMS = ("/api/", "/healthz", "/readyz", "/mcp")
+# Agents write what these pages show: whatever slips past escaping finds no script that it may run.
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
 
 
 class Door:
@@ -35,6 +40,7 @@ class Door:
         if request.path_info.startswith("/api/") and response.status_code in (400, 403, 404, 405, 413, 500):
             response = self.as_problem(response)
         response["X-Request-Id"] = request.request_id  # type: ignore[attr-defined]
+        response.headers.setdefault("Content-Security-Policy", PAGE_POLICY)
         if request.path_info.startswith(("/t/", "/api/", "/login")):
             response.headers.setdefault("Cache-Control", "no-store")
         return response
@@ -46,7 +52,8 @@ class Door:
             path = path.rstrip("/")
         elif not path.endswith("/") and not path.startswith("/static/") and "." not in path.rsplit("/", 1)[-1]:
             path += "/"
-        request.path_info = path
+        # No address holds a NUL, and the database takes none.
+        request.path_info = path.replace("\0", "\ufffd")
 
     def as_problem(self, response: Response) -> Response:
         """Django's own HTML error for a program's address becomes a problem with the same status."""

@@ -117,3 +117,23 @@ def function(sql: str, *, drop: str) -> RunSQL:
         f"{sql}\nREVOKE ALL ON FUNCTION {drop} FROM PUBLIC;\nGRANT EXECUTE ON FUNCTION {drop} TO tm_runtime;",
         f"DROP FUNCTION {drop}",
     )
+
+
+class UnboundRole(RuntimeError):
+    """The app was started as a role that row level security does not bind."""
+
+
+def require_bound_role() -> None:
+    """Raises UnboundRole where this connection's role is a superuser, bypasses policies or owns the tables."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT current_user, rolsuper OR rolbypassrls OR pg_has_role(oid,
+                 (SELECT relowner FROM pg_class WHERE oid = to_regclass('public.tenants_tenant')), 'MEMBER')
+               FROM pg_roles WHERE rolname = current_user"""
+        )
+        name, is_unbound = cursor.fetchone()
+    if is_unbound:
+        raise UnboundRole(
+            f"The app must not run as {name}: it would see every team's rows. Give DATABASE_URL the role tm_runtime "
+            "(`manage.py setup_roles` prints the roles)."
+        )

@@ -1,0 +1,88 @@
+"""Celery: a clock that sweeps what is due, and workers that do it.
+
+The broker may lose everything: what is due is rows (`tenants.Due`), and the clock has them sent again. No request
+sends a task; it commits a row. Without CELERY_BROKER_URL the broker is the same PostgreSQL, by kombu's pgmq transport.
+"""
+
+import os
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory.settings")
+django.setup()  # before the models below: a worker starts here, not in manage.py
+
+from celery import Celery
+from django.conf import settings
+from django.db import transaction
+
+from memory.management import postgres
+from memory.settings import EMBEDDED, database, text
+from memory.tenants import due
+
+# A sweep that waited this long is worthless: the next ones are in the queue behind it.
+STALE_AFTER = 3
+# Redis sends a task again that was not acknowledged for this long; longer than the longest dream.
+VISIBLE_AFTER = 3600
+
+
+def broker() -> dict[str, Any]:
+    """Celery's settings of the broker."""
+    url = settings.CELERY_BROKER_URL
+    if url and not url.startswith("pgmq:"):
+        options = {"visibility_timeout": VISIBLE_AFTER, "unacked_restore_interval": 10, "unacked_restore_throttle": 1}
+        return {"broker_url": url, "broker_transport_options": options}
+    source = _queue_database(url)
+    return {
+        "broker_url": postgres.broker_url(source),
+        "broker_transport_options": postgres.broker_options(source),
+    }
+
+
+def _queue_database(url: str) -> Any:
+    if urlsplit(url).netloc:
+        return database(url.replace("pgmq:", "postgres:", 1))
+    if EMBEDDED is not None:
+        return EMBEDDED
+    return database(text("BROKER_DATABASE_URL") or settings.DATABASE_URL)
+
+
+app = Celery("memory")
+app.conf.update(
+    **broker(),
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    timezone="UTC",
+    task_ignore_result=True,
+    task_acks_late=True,
+    task_reject_on_worker_lost=True,
+    worker_prefetch_multiplier=1,
+    # Its queue's name is too long for pgmq, and polling it starves the tasks: measured.
+    worker_enable_remote_control=False,
+    task_serializer="json",
+    accept_content=["json"],
+    task_default_queue="memory",
+    worker_hijack_root_logger=False,
+    beat_max_loop_interval=1,
+    beat_schedule={
+        "sweep": {
+            "task": "memory.sweep",
+            "schedule": timedelta(seconds=settings.SWEEP_SECONDS),
+            "options": {"expires": STALE_AFTER * settings.SWEEP_SECONDS},
+        },
+        "dream_due": {"task": "dream.find_due", "schedule": timedelta(minutes=1), "options": {"expires": 60}},
+    },
+)
+app.autodiscover_tasks(["dream"])
+
+
+@app.task(name="memory.sweep")
+def sweep() -> int:
+    """Send what is due, all teams; gives how many. If the broker refuses, the rows are as they were."""
+    with transaction.atomic():
+        rows = due.sweep()
+        for row in rows:
+            app.send_task(f"due.{row.task}", kwargs={"tenant_id": row.tenant_pk, "due_id": row.pk})
+    return len(rows)

@@ -1,0 +1,19 @@
+"""What the frame of every page shows: how much waits, and in how many teams this person is."""
+
+from typing import Any
+
+from django.http import HttpRequest
+
+from memory.notes import reading
+from memory.tenants.people import teams_of
+
+
+def frame(request: HttpRequest) -> dict[str, Any]:
+    """Context processor; lazy, so that a piece of a page costs no query."""
+    if getattr(request, "member", None) is None:
+        return {}
+    actor = request.actor  # type: ignore[attr-defined]
+    return {
+        "inbox_count": lambda: reading.queue(actor).count(),
+        "tenant_count": lambda: len(teams_of(str(request.user.pk))),
+    }

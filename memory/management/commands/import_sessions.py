@@ -1,0 +1,61 @@
+"""manage.py import_sessions: a team's existing history, from hook logs, transcripts and rollouts."""
+
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management import BaseCommand, CommandError
+
+from memory.hooks import history
+from memory.tenants.models import Member, Tenant
+from memory.tenants.people import tenant_by_slug
+from memory.tenants.rls import tenant_scope
+
+
+class Command(BaseCommand):
+    help = "Take in hook logs, Claude Code transcripts (~/.claude/projects) and Codex rollouts (~/.codex/sessions). Safe to run twice."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="files or folders")
+        parser.add_argument("--tenant", required=True, metavar="SLUG")
+        parser.add_argument("--as", dest="handle", metavar="HANDLE", help="the member whose sessions these are")
+
+    def handle(self, *, paths: list[Path], tenant: str, handle: str | None, **_: Any) -> None:
+        missing = [str(path) for path in paths if not path.exists()]
+        if missing:
+            raise CommandError(f"There is no {', '.join(missing)}.")
+        found = tenant_by_slug(tenant)
+        if found is None:
+            raise CommandError(f"There is no team {tenant!r}.")
+        team = Tenant(pk=found, slug=tenant)
+        report = history.import_paths(team, paths, member=self.member(team, handle), step=self.step)
+        self.show(report)
+
+    def member(self, team: Tenant, handle: str | None) -> Member | None:
+        if handle is None:
+            return None
+        with tenant_scope(str(team.pk)):
+            found = team.members.filter(handle=handle, removed_at__isnull=True).first()
+        if found is None:
+            raise CommandError(f"{team.slug} has no member {handle!r}.")
+        return found
+
+    def step(self, done: int, total: int) -> None:
+        """A bar on a terminal; nothing in a log."""
+        if sys.stderr.isatty():
+            filled = 30 * done // total
+            end = "\n" if done == total else ""
+            self.stderr.write(f"\r[{'#' * filled}{'.' * (30 - filled)}] {done}/{total} files", ending=end)
+            self.stderr.flush()
+
+    def show(self, report: history.Report) -> None:
+        for kind, taken in report.taken.items():
+            if taken.files:
+                self.stdout.write(
+                    f"{kind}s: {taken.files} files, {taken.sessions} sessions ({taken.attached} attached to what was known), "
+                    f"{taken.new} new events, {taken.repeated} there before, {taken.known} told by the other source"
+                )
+        for skipped in report.skipped:
+            self.stdout.write(f"skipped {skipped.path}: {skipped.why}")
+        self.stdout.write(f"{report.new_sessions} new sessions")

@@ -1,0 +1,255 @@
+"""Settings are read once, here, by three helpers that fail loudly."""
+
+import os
+import secrets
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import unquote, urlsplit
+
+from memory.management import postgres
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+NO_TENANT = "00000000-0000-0000-0000-000000000000"
+
+
+def _refuse(message: str) -> NoReturn:
+    sys.exit(f"team-memory: {message}")
+
+
+def text(name: str, default: str = "") -> str:
+    """An environment variable as text."""
+    return os.environ.get(name, default).strip()
+
+
+def flag(name: str, default: bool = False) -> bool:
+    """An environment variable as yes or no."""
+    value = text(name, "yes" if default else "no").lower()
+    if value not in ("yes", "no", "true", "false", "1", "0"):
+        _refuse(f"{name} must be yes or no, not {value!r}.")
+    return value in ("yes", "true", "1")
+
+
+def number(name: str, default: int, *, least: int = 0) -> int:
+    """An environment variable as a whole number not below `least`."""
+    value = text(name, str(default))
+    if not value.lstrip("-").isdigit() or int(value) < least:
+        _refuse(f"{name} must be a whole number from {least}, not {value!r}.")
+    return int(value)
+
+
+def database(url: str) -> dict[str, Any]:
+    """Connection parameters from postgres://user:password@host:port/name?option=value."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("postgres", "postgresql") or not parts.path.strip("/"):
+        _refuse("a database URL looks like postgres://user:password@host:5432/name.")
+    query = dict(pair.partition("=")[::2] for pair in parts.query.split("&") if pair)
+    return {
+        "host": unquote(query.get("host", parts.hostname or "")),
+        "port": parts.port or 5432,
+        "user": unquote(parts.username or ""),
+        "password": unquote(parts.password or ""),
+        "dbname": unquote(parts.path.strip("/")),
+    }
+
+
+DATABASE_URL = text("DATABASE_URL")
+DB_ROLE = text("TEAM_MEMORY_DB_ROLE", "runtime")
+if DB_ROLE not in ("runtime", "migrator", "backup"):
+    _refuse("TEAM_MEMORY_DB_ROLE is runtime, migrator or backup.")
+DATA_HOME = postgres.data_home(os.environ, None)[0]
+EMBEDDED = None if DATABASE_URL else postgres.Embedded(DATA_HOME)
+
+
+def connection(role: str) -> dict[str, Any]:
+    """Connection parameters of one database role, from the environment or from the embedded server."""
+    if EMBEDDED is not None:
+        return EMBEDDED.dsn(role)  # type: ignore[arg-type]
+    named = "DATABASE_URL" if role == "runtime" else f"{role.upper()}_DATABASE_URL"
+    url = text(named)
+    if not url:
+        _refuse(f"{named} is not set; `manage.py setup_roles` prints the roles it needs.")
+    return database(url)
+
+
+def _secret_key() -> str:
+    """From the environment, else made once in the data folder."""
+    given = text("TEAM_MEMORY_SECRET_KEY")
+    if given:
+        if len(given) < 40:
+            _refuse("TEAM_MEMORY_SECRET_KEY must have at least 40 characters.")
+        return given
+    path = DATA_HOME / "secret_key"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_name(f"secret_key.{os.getpid()}")
+        fresh.touch(0o600)
+        fresh.write_text(secrets.token_urlsafe(48))
+        # link() and not rename(): of two processes that start together, both must read the same key.
+        with suppress(FileExistsError):
+            os.link(fresh, path)
+        fresh.unlink()
+    return path.read_text().strip()
+
+
+SECRET_KEY = _secret_key()
+DEBUG = flag("TEAM_MEMORY_DEBUG")
+PUBLIC_URL = text("TEAM_MEMORY_PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
+_public = urlsplit(PUBLIC_URL)
+IS_HTTPS = _public.scheme == "https"
+_more_hosts = filter(None, text("TEAM_MEMORY_ALLOWED_HOSTS").split(","))
+ALLOWED_HOSTS = [_public.hostname or "localhost", "localhost", "127.0.0.1", "[::1]", *_more_hosts]
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "memory",
+    "memory.tenants",
+    "memory.graph",
+    "memory.events",
+    "memory.notes",
+    "memory.recall",
+    "cache_admin",
+    "dream",
+    "memory.hooks",
+]
+
+MIDDLEWARE = [
+    "memory.tenants.middleware.Door",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "memory.tenants.middleware.TenantTransaction",
+]
+
+ROOT_URLCONF = "memory.urls"
+WSGI_APPLICATION = "memory.wsgi.application"
+APPEND_SLASH = False
+AUTH_USER_MODEL = "tenants.User"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "memory.tenants.context.tenant",
+                "memory.context.frame",
+            ],
+        },
+    },
+]
+
+_db = connection(DB_ROLE)
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": _db["dbname"],
+        "USER": _db["user"],
+        "PASSWORD": _db["password"],
+        "HOST": _db["host"],
+        "PORT": str(_db["port"]),
+        "CONN_MAX_AGE": 0,
+        "OPTIONS": {
+            # Nothing is visible without a tenant: the nil uuid is no tenant (a CHECK forbids it as an id).
+            "options": f"-c app.tenant_id={NO_TENANT}",
+            "pool": {"min_size": 1, "max_size": number("TEAM_MEMORY_DB_POOL", 8, least=1), "timeout": 10},
+            "server_side_binding": False,
+        },
+    }
+}
+if DB_ROLE != "runtime":
+    del DATABASES["default"]["OPTIONS"]["pool"]
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "home"
+SESSION_COOKIE_AGE = 14 * 24 * 3600
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
+SESSION_COOKIE_NAME = "__Host-session" if IS_HTTPS else "tm_session"
+CSRF_COOKIE_NAME = "__Host-csrf" if IS_HTTPS else "tm_csrf"
+SESSION_COOKIE_SAMESITE = "Lax"
+SECURE_HSTS_SECONDS = 31536000 if IS_HTTPS else 0
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+MAX_BODY_BYTES = 32 * 1024 * 1024
+DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_BODY_BYTES + 1024
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = True
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+# Served from where they lie: no collecting step, and a short age, since their names carry no version.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_MAX_AGE = 60
+
+REST_FRAMEWORK = {
+    "DEFAULT_RENDERER_CLASSES": ["memory.tenants.rest.OrjsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["memory.tenants.rest.StrictJSONParser"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["memory.tenants.rest.KeyAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": [],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "memory.problems.drf_handler",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Team Memory",
+    "DESCRIPTION": "The memory of a team of agents. Errors are application/problem+json, lists are paged by cursor.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "POSTPROCESSING_HOOKS": ["memory.tenants.rest.describe_doors"],
+    "PREPROCESSING_HOOKS": [],
+}
+
+# Celery. The broker only carries; what is due is truth in tables (tenants.Due), which a sweeper re-sends.
+CELERY_BROKER_URL = text("CELERY_BROKER_URL")
+LEASE_SECONDS = number("TEAM_MEMORY_LEASE_SECONDS", 60, least=2)
+HEARTBEAT_SECONDS = number("TEAM_MEMORY_HEARTBEAT_SECONDS", max(1, LEASE_SECONDS // 4), least=1)
+SWEEP_SECONDS = number("TEAM_MEMORY_SWEEP_SECONDS", 2, least=1)
+
+# Dream.
+DREAM_MODEL = text("TEAM_MEMORY_MODEL")
+DREAM_MODEL_URL = text("TEAM_MEMORY_MODEL_URL")
+DREAM_MODEL_KEY = text("TEAM_MEMORY_MODEL_KEY")
+DREAM_EVERY_HOURS = number("TEAM_MEMORY_DREAM_HOURS", 4, least=1)
+IDLE_HOURS = number("TEAM_MEMORY_IDLE_HOURS", 4, least=1)
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": text("TEAM_MEMORY_LOG_LEVEL", "INFO")},
+}

@@ -1,0 +1,50 @@
+"""Every address of the app."""
+
+from typing import Any
+
+from django.urls import URLPattern, URLResolver, include, path
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+
+from dream.urls import api_patterns as dream_api
+from dream.urls import page_patterns as dream_pages
+from memory import views
+from memory.events.urls import api_patterns as event_api
+from memory.events.urls import page_patterns as event_pages
+from memory.hooks.urls import api_patterns as hook_api
+from memory.notes.urls import page_patterns as note_pages
+from memory.tenants.access import public
+from memory.tenants.urls import entry_patterns
+from memory.tenants.urls import page_patterns as tenant_pages
+
+handler404 = "memory.tenants.middleware.page_not_found"
+
+OPEN: dict[str, Any] = {"authentication_classes": [], "permission_classes": []}
+schema = public(SpectacularAPIView.as_view(**OPEN))
+schema_page = public(SpectacularSwaggerView.as_view(url_name="schema", **OPEN))
+
+api: list[URLPattern | URLResolver] = [
+    path("schema", schema, name="schema"),
+    path("docs", schema_page, name="api-docs"),
+    *hook_api,
+    *event_api,
+    *dream_api,
+]
+
+pages: list[URLPattern | URLResolver] = [
+    path("", views.inbox, name="inbox"),
+    path("guide/", views.docs, name="docs"),
+    path("guide/<slug:page>/", views.docs, name="docs"),
+    *note_pages,
+    *dream_pages,
+    *event_pages,
+    *tenant_pages,
+]
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", views.home, name="home"),
+    path("healthz", views.healthz, name="healthz"),
+    path("readyz", views.readyz, name="readyz"),
+    *entry_patterns,
+    path("t/<slug:slug>/", include(pages)),
+    path("api/v1/", include(api)),
+]

@@ -1,0 +1,75 @@
+"""The first page after login, the guide, and answers that belong to no team."""
+
+from django.db import DatabaseError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET
+
+from dream import reading as dreams
+from memory import guide
+from memory.notes import reading as notes
+from memory.tenants.access import TenantRequest, needs, public
+from memory.tenants.rls import UnboundRole, require_bound_role
+
+SHOWN = 20
+
+
+@public
+@require_GET
+def home(request: HttpRequest) -> HttpResponse:
+    """To the teams of whoever is logged in, else to the login page."""
+    return redirect("choose" if request.user.is_authenticated else "login")
+
+
+@public
+@require_GET
+def healthz(request: HttpRequest) -> HttpResponse:
+    """The process answers."""
+    return JsonResponse({"status": "ok"})
+
+
+@public
+@require_GET
+def readyz(request: HttpRequest) -> HttpResponse:
+    """The process can serve: the database answers, and as a role that row level security binds."""
+    try:
+        require_bound_role()
+    except DatabaseError:
+        return JsonResponse({"status": "unavailable", "database": "does not answer"}, status=503)
+    except UnboundRole as exc:
+        return JsonResponse({"status": "unavailable", "database": str(exc)}, status=503)
+    return JsonResponse({"status": "ok", "database": "ok"})
+
+
+@require_GET
+@needs("note.read")
+def inbox(request: TenantRequest, slug: str) -> HttpResponse:
+    """What waits for a person: proposals by risk, dreams that failed, sessions no dream has read."""
+    waiting = notes.titled(notes.queue(request.actor)[:500])
+    groups = []
+    for level, (risk, label) in enumerate(notes.LEVELS.items()):
+        members = [proposal for proposal in waiting if proposal.risk == level]  # type: ignore[attr-defined]
+        if members:
+            groups.append({"risk": risk, "label": label, "proposals": members, "count": len(members)})
+    undreamed = dreams.waiting(request.tenant)
+    context = {
+        "groups": groups,
+        "first_proposal": waiting[0] if waiting else None,
+        "proposal_count": len(waiting),
+        "failed_dreams": dreams.failed(request.tenant),
+        "undreamed": undreamed[:SHOWN],
+        "undreamed_count": undreamed.count(),
+        "has_events": request.tenant.sessions.exists(),
+    }
+    return render(request, "review/inbox.html", context)
+
+
+@require_GET
+@needs("note.read")
+def docs(request: TenantRequest, slug: str, page: str = "start") -> HttpResponse:
+    """The guide."""
+    found = guide.page(page)
+    if found is None:
+        raise Http404
+    context = {"page": page, "page_title": found.title, "page_html": found.html, "pages": guide.pages()}
+    return render(request, "docs/page.html", context)

@@ -1,0 +1,23 @@
+"""The WSGI application that granian serves. It refuses a database role that row level security does not bind."""
+
+import logging
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+from memory.management.child import tied_to_parent
+
+# Where the supervisor and its guard are killed in one moment, this process must still not outlive them.
+tied_to_parent()
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory.settings")
+application = get_wsgi_application()
+
+from django.db import OperationalError
+
+from memory.tenants.rls import require_bound_role
+
+try:
+    require_bound_role()
+except OperationalError as exc:
+    # A database that is away for a moment must not keep the web server down: /readyz tells, and every request asks.
+    logging.getLogger(__name__).warning("the database does not answer yet: %s", exc)
