@@ -1,0 +1,128 @@
+// Small helps on top of pages that work without them: theme, keys, copying, local times, messages of failed requests.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+
+  const recall = (name) => { try { return localStorage.getItem(name); } catch { return null; } };
+  const keep = (name, value) => { try { localStorage.setItem(name, value); } catch { /* private window */ } };
+
+  // Runs before the body is parsed, so that a dark page never flashes white.
+  root.classList.add("js");
+  if (["light", "dark"].includes(recall("theme"))) root.dataset.theme = recall("theme");
+
+  function toggleTheme() {
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    keep("theme", root.dataset.theme);
+  }
+
+  const keysOn = () => recall("keys") !== "off";
+  function showKeys() {
+    root.classList.toggle("keys", keysOn());
+    for (const button of document.querySelectorAll("[data-toggle='keys']")) button.setAttribute("aria-pressed", keysOn());
+  }
+  function toggleKeys() {
+    keep("keys", keysOn() ? "off" : "on");
+    showKeys();
+  }
+
+  function say(text, kind) {
+    const message = document.createElement("p");
+    message.className = `message ${kind}`;
+    message.textContent = text;
+    document.getElementById("messages")?.append(message);
+    setTimeout(() => message.remove(), 8000);
+  }
+
+  async function copy(button) {
+    const source = document.getElementById(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(source.textContent.trim());
+      const label = button.textContent;
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = label; }, 1500);
+    } catch {
+      // Without the clipboard permission the text is selected instead, one Ctrl-C away.
+      getSelection().selectAllChildren(source);
+    }
+  }
+
+  const visible = (element) => element && element.getClientRects().length > 0;
+
+  function step(by) {
+    const rows = [...document.querySelectorAll("[data-row]")].filter(visible);
+    if (!rows.length) return;
+    const at = rows.indexOf(document.activeElement);
+    const next = at < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(Math.max(at + by, 0), rows.length - 1);
+    rows[next].focus();
+  }
+
+  function press(event) {
+    const typing = event.target.closest?.("input, textarea, select, [contenteditable]");
+    if (event.key === "Escape") {
+      const open = document.querySelector("details.popover[open]");
+      if (open) { open.open = false; open.querySelector("summary").focus(); }
+      return;
+    }
+    if (typing && event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      const form = event.target.closest("form[data-submit]");
+      if (form) { event.preventDefault(); form.requestSubmit(); }
+      return;
+    }
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat || !keysOn()) return;
+    const target = [...document.querySelectorAll(`[data-key="${CSS.escape(event.key)}"]`)].find(visible);
+    if (target) {
+      event.preventDefault();
+      if (target.matches("input")) target.focus(); else target.click();
+    } else if (event.key === "j" || event.key === "k") {
+      event.preventDefault();
+      step(event.key === "j" ? 1 : -1);
+    }
+  }
+
+  function localTimes(within) {
+    for (const time of within.querySelectorAll("time[datetime]")) {
+      const at = new Date(time.dateTime);
+      if (!isNaN(at)) time.title = at.toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" });
+    }
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("button[data-toggle], button[data-copy], button[data-unfold]");
+    if (button?.dataset.copy) copy(button);
+    if (button && "unfold" in button.dataset) button.closest("tbody").remove();
+    if (button?.dataset.toggle === "theme") toggleTheme();
+    if (button?.dataset.toggle === "keys") toggleKeys();
+    for (const open of document.querySelectorAll("details.popover[open], details.menu[open]")) {
+      if (!open.contains(event.target)) open.open = false;
+    }
+  });
+  document.addEventListener("keydown", press);
+  // "toggle" does not bubble: it is caught on its way down.
+  document.addEventListener("toggle", (event) => {
+    if (event.target.matches?.("details.popover[open]")) event.target.querySelector("textarea, input:not([type=hidden])")?.focus();
+  }, true);
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("select[data-submit]")) event.target.form.requestSubmit();
+  });
+
+  document.addEventListener("DOMContentLoaded", () => {
+    showKeys();
+    localTimes(document);
+    document.body.addEventListener("htmx:beforeRequest", () => { root.dataset.busy = "yes"; });
+    document.body.addEventListener("htmx:afterRequest", () => { delete root.dataset.busy; });
+    document.body.addEventListener("htmx:afterSwap", (event) => {
+      const piece = document.getElementById(event.detail.target.id) ?? document.body;
+      localTimes(piece);
+      piece.querySelector("[data-focus]")?.focus();
+    });
+    document.body.addEventListener("htmx:responseError", (event) => {
+      const status = event.detail.xhr.status;
+      const outcome = event.detail.requestConfig.verb === "get" ? "It could not be loaded." : "Nothing was changed.";
+      const why = { 403: "Your role may not do this.", 404: "It is not there any more.", 413: "It is too large." }[status];
+      say(`${outcome} ${why ?? `The server answered ${status}.`}`, "error");
+    });
+    document.body.addEventListener("htmx:sendError", () => say("The server can't be reached. Try again in a moment.", "error"));
+    document.body.addEventListener("htmx:timeout", () => say("The server takes too long to answer. Reload to see what happened.", "error"));
+  });
+})();
