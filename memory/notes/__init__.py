@@ -1,0 +1,1 @@
+"""Notes: markdown documents at semantic paths, their revisions, proposals and review."""

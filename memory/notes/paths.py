@@ -1,0 +1,136 @@
+"""Note paths: which ones are allowed, and when two spellings mean the same note."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+
+FAMILIES = ("profile", "tools", "project", "general")
+MAX_LEVELS = 6
+MAX_LENGTH = 255
+MAX_SEGMENT = 100
+MAX_SEGMENT_BYTES = 255  # what a file name may hold on the file systems that an export is unpacked on
+MAX_SLUG = 60
+
+_WINDOWS_DEVICES = frozenset(
+    ["con", "prn", "aux", "nul", "conin$", "conout$"]
+    + [f"{port}{digit}" for port in ("com", "lpt") for digit in "0123456789¹²³"]
+)
+# Controls, invisible formatting (zero width, bidi), surrogates, private use, line and paragraph separators:
+# two paths that look alike must be alike.
+_INVISIBLE = frozenset(["Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"])
+_ENCODED = re.compile(r"%[0-9a-fA-F]{2}")
+_WINDOWS_FORBIDDEN = re.compile(r'[<>:"|?*]')
+_STROKES = str.maketrans({"đ": "d", "ð": "d", "ł": "l", "ø": "o", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"})
+
+
+class InvalidPath(ValueError):
+    """The text can't be a note path: `reason` is a stable word, `advice` says what to do."""
+
+    def __init__(self, reason: str, advice: str) -> None:
+        super().__init__(advice)
+        self.reason = reason
+        self.advice = advice
+
+
+@dataclass(frozen=True)
+class NotePath:
+    """A path as it is shown, and the key that is the same for every spelling of it."""
+
+    shown: str = field(compare=False)
+    key: str
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+def clean_path(raw: str) -> NotePath:
+    """The path that `raw` means; InvalidPath where it could leave its space or be mistaken for another."""
+    text = unicodedata.normalize("NFC", raw)
+    _refuse_escapes(text)
+    segments = [segment for segment in text.split("/") if segment not in ("", ".")]
+    for segment in segments:
+        _refuse_segment(segment)
+    _refuse_shape(segments)
+    shown = "/".join(segments)
+    key = path_key(shown)
+    if max(len(shown), len(key)) > MAX_LENGTH:
+        raise InvalidPath("too_long", f"Shorten the path to {MAX_LENGTH} characters; it has {len(shown)}.")
+    return NotePath(shown=shown, key=key)
+
+
+def path_key(text: str) -> str:
+    """The canonical form for comparing: letter case and composed or decomposed accents don't count.
+
+    Also for prefixes and searches, where the text need not be a whole path.
+    """
+    # Folding can undo the composition (Unicode, definition D145), so it stands between NFD and NFC.
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
+
+
+def family(path: NotePath) -> str:
+    """`profile`, `tools`, `project` or `general`."""
+    return path.key.split("/", 1)[0]
+
+
+def project_slug(path: NotePath) -> str | None:
+    """The project a note belongs to: `payments` of `project/payments/retry.md`, else None."""
+    return _owner(path, "project")
+
+
+def tool_name(path: NotePath) -> str | None:
+    """The tool a note is about: `bash` of `tools/bash/flags.md`, else None."""
+    return _owner(path, "tools")
+
+
+def slug(text: str) -> str:
+    """A path segment for any text: lower case, Latin accents dropped, other scripts kept, never empty."""
+    plain = re.sub(r"([A-Za-z])[\u0300-\u036f]+", r"\1", unicodedata.normalize("NFKD", text))
+    folded = unicodedata.normalize("NFC", plain.casefold().translate(_STROKES))
+    kept = "".join(char if unicodedata.category(char)[0] in "LNM" else " " for char in folded)
+    cut = "-".join(kept.split())[:MAX_SLUG].strip("-") or "untitled"
+    return f"{cut}-x" if cut in _WINDOWS_DEVICES else cut
+
+
+def _owner(path: NotePath, wanted: str) -> str | None:
+    segments = path.key.split("/")
+    return segments[1] if segments[0] == wanted and len(segments) > 2 else None
+
+
+def _refuse_escapes(text: str) -> None:
+    if not text.strip():
+        raise InvalidPath("empty", "Give a path such as tools/bash/flags.md.")
+    if len(text) > 4 * MAX_LENGTH:
+        raise InvalidPath("too_long", f"Shorten the path to {MAX_LENGTH} characters; it has {len(text)}.")
+    if any(unicodedata.category(char) in _INVISIBLE for char in text):
+        raise InvalidPath("invisible_character", "Remove control and invisible characters from the path.")
+    if "\\" in text:
+        raise InvalidPath("backslash", "Write the path with forward slashes.")
+    if _ENCODED.search(text):
+        raise InvalidPath("encoded", "Write the characters themselves, not %-codes.")
+    if text.startswith("/"):
+        raise InvalidPath("absolute", "Leave out the leading slash: tools/bash/flags.md.")
+    if _WINDOWS_FORBIDDEN.search(text):
+        raise InvalidPath("forbidden_character", 'Leave out drive letters and the characters < > : " | ? *')
+
+
+def _refuse_segment(segment: str) -> None:
+    if segment.startswith("."):
+        raise InvalidPath("dots", f"No segment may start with a dot: {segment[:20]}")
+    if segment != segment.strip() or segment.endswith("."):
+        raise InvalidPath("edges", f"No segment may start or end with a space or end with a dot: {segment[:20]!r}")
+    if segment.casefold().split(".", 1)[0].rstrip() in _WINDOWS_DEVICES:
+        raise InvalidPath("reserved_name", f"{segment[:20]} is a device name on Windows; choose another name.")
+    if len(segment) > MAX_SEGMENT or len(segment.encode()) > MAX_SEGMENT_BYTES:
+        limits = f"{MAX_SEGMENT} characters and {MAX_SEGMENT_BYTES} bytes"
+        raise InvalidPath("segment_too_long", f"Shorten {segment[:20]}… to {limits}.")
+
+
+def _refuse_shape(segments: list[str]) -> None:
+    if not segments or segments[0].casefold() not in FAMILIES or len(segments) < 2:
+        raise InvalidPath("unknown_family", f"Start the path with one of {', '.join(f'{name}/' for name in FAMILIES)}")
+    if not segments[-1].casefold().endswith(".md"):
+        raise InvalidPath("not_markdown", "End the path with .md.")
+    if len(segments) > MAX_LEVELS:
+        raise InvalidPath("too_deep", f"Use at most {MAX_LEVELS} levels; this path has {len(segments)}.")
