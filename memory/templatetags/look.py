@@ -113,6 +113,12 @@ def whole_line(text: str) -> str:
 
 
 @register.filter
+def statement(line: str) -> str:
+    """What a line of a note says, without the mark of its list or heading."""
+    return line.strip().lstrip("-*+#> ")
+
+
+@register.filter
 def client_name(client: str) -> str:
     """claude_code → Claude Code."""
     return CLIENTS.get(client.replace("-", "_"), client)
