@@ -4,15 +4,17 @@
 streaming, no retries of its own: when to ask again is for the caller to say.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from pydantic_ai import exceptions as refusals
-from pydantic_ai.direct import model_request_sync
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
-from pydantic_ai.models import Model
-from pydantic_ai.settings import ModelSettings
+# pydantic-ai takes seconds and 100 MB to import; a web process, and a team without a model, never asks one.
+if TYPE_CHECKING:
+    from pydantic_ai.exceptions import AgentRunError
+    from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.models import Model
 
 PROVIDERS: Final = ("anthropic", "openai", "openai-compatible")
 TIMEOUT_SECONDS: Final = 300.0
@@ -24,7 +26,7 @@ Kind = Literal["timeout", "rate_limited", "unavailable", "not_allowed", "refused
 class ModelFailed(Exception):
     """The model gave no whole answer; `kind` says why, `retry_after` how many seconds the provider asks to wait."""
 
-    def __init__(self, kind: Kind, detail: str, *, retry_after: float = 0.0, usage: "Usage | None" = None) -> None:
+    def __init__(self, kind: Kind, detail: str, *, retry_after: float = 0.0, usage: Usage | None = None) -> None:
         super().__init__(f"{kind}: {detail}")
         self.kind = kind
         self.detail = detail
@@ -44,7 +46,7 @@ class Usage:
     received: int = 0
     cached: int = 0
 
-    def __add__(self, other: "Usage") -> "Usage":
+    def __add__(self, other: Usage) -> Usage:
         return Usage(self.sent + other.sent, self.received + other.received, self.cached + other.cached)
 
 
@@ -73,6 +75,11 @@ class Provider:
 
     def ask(self, question: str, *, instructions: str, before: Sequence[tuple[str, str]] = ()) -> Answer:
         """The model's answer. `before` holds earlier (answer, reply) pairs of the same talk. Raises ModelFailed."""
+        from pydantic_ai.direct import model_request_sync
+        from pydantic_ai.exceptions import AgentRunError
+        from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
+        from pydantic_ai.settings import ModelSettings
+
         talk: list[ModelMessage] = [ModelRequest([UserPromptPart(question)], instructions=instructions)]
         for said, reply in before:
             talk.append(ModelResponse([TextPart(said)]))
@@ -83,7 +90,7 @@ class Provider:
             wanted["cache"] = {"messages": bool(before)}
         try:
             response = model_request_sync(self._model(), talk, model_settings=wanted)
-        except refusals.AgentRunError as why:
+        except AgentRunError as why:
             raise _failure(why) from why
         return _answer(response)
 
@@ -125,7 +132,9 @@ def _answer(response: ModelResponse) -> Answer:
     return Answer(text, usage)
 
 
-def _failure(why: refusals.AgentRunError) -> ModelFailed:
+def _failure(why: AgentRunError) -> ModelFailed:
+    from pydantic_ai import exceptions as refusals
+
     detail = str(why)[:300]
     match why:
         case refusals.ModelRateLimitError() | refusals.ModelQuotaExceededError():
@@ -143,7 +152,7 @@ def _failure(why: refusals.AgentRunError) -> ModelFailed:
     return ModelFailed("unavailable", detail, retry_after=_retry_after(why))
 
 
-def _retry_after(why: refusals.AgentRunError) -> float:
+def _retry_after(why: AgentRunError) -> float:
     headers = getattr(why, "headers", None) or {}
     try:
         return max(0.0, float(headers.get("retry-after", 0)))

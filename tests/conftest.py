@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,12 @@ from memory.tenants import keys, rls
 from memory.tenants.access import command_actor
 from memory.tenants.models import AgentKey, Member, Tenant, User
 from tests import database
+from tests.browser.chromium import pytest_collection_modifyitems, pytest_terminal_summary  # noqa: F401 - hooks
+
+
+def pytest_unconfigure() -> None:
+    database.end()
+
 
 PASSWORD = "correct horse battery"
 
@@ -193,9 +199,9 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-@pytest.fixture
-def live(committed: None) -> Iterator[str]:
-    """The address of a real server (granian, as in production) over this worker's database."""
+@contextmanager
+def served() -> Iterator[str]:
+    """The address of a real server (granian, as in production) over this process's database."""
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     environment = {**os.environ, "TEAM_MEMORY_PUBLIC_URL": address}
@@ -207,6 +213,13 @@ def live(committed: None) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait(20)
+
+
+@pytest.fixture
+def live(committed: None) -> Iterator[str]:
+    """The address of a real server over this worker's database, which is cleaned after the test."""
+    with served() as address:
+        yield address
 
 
 def _await(address: str, server: "subprocess.Popen[bytes]") -> None:

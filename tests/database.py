@@ -1,9 +1,10 @@
-"""Pytest plugin: one embedded PostgreSQL, one migrated template, a database from it for each worker.
+"""One embedded PostgreSQL, one migrated template, a database from it for each worker.
 
-It is loaded by `-p`, before Django reads its settings. The tests run as the runtime role, as the app does: a superuser
-or the owner would see every tenant's rows, and isolation tests would pass for nothing.
+It is imported by tests/settings.py, before the app's settings are read. The tests run as the runtime role, as the app
+does: a superuser or the owner would see every tenant's rows, and isolation tests would pass for nothing.
 """
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -13,7 +14,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
-import pytest
 
 from memory.management.postgres import DATABASE, Embedded, prepare_database
 
@@ -47,36 +47,51 @@ def clone(server: Embedded, database: str) -> None:
         prepare_database(connection, database)
 
 
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory.settings")
+def _fingerprint() -> str:
+    """What the migrated template depends on: every migration, the roles, and this file."""
+    sources = [*ROOT.glob("*/**/migrations/*.py"), *ROOT.glob("memory/management/*.py"), ROOT / "memory/tenants/rls.py"]
+    whole = hashlib.sha256(Path(__file__).read_bytes())
+    for path in sorted(sources):
+        whole.update(path.name.encode() + path.read_bytes())
+    return whole.hexdigest()[:24]
 
 
 def _boot() -> Embedded:
-    """In the controller: the server, and its migrated template."""
+    """In the controller: the server, and its migrated template, made once for each state of the migrations."""
     home = Path(tempfile.mkdtemp(prefix="tm-tests-"))
     home.chmod(0o755)
     os.environ[SERVER] = str(home)
     os.environ["TEAM_MEMORY_DATA"] = str(home)
     for name in (*URLS.values(), "CELERY_BROKER_URL"):
         os.environ.pop(name, None)
+    kept = Path(tempfile.gettempdir()) / f"tm-template-{os.getuid()}-{_fingerprint()}"
+    if kept.exists():
+        subprocess.run(["cp", "-a", f"{kept}/.", str(home)], check=True)
     server = Embedded(home, settings={"fsync": "off", "synchronous_commit": "off", "max_connections": "200"})
     server.start()
     point_at(server, DATABASE)
-    environment = {**os.environ, "TEAM_MEMORY_DB_ROLE": "migrator", "DJANGO_SETTINGS_MODULE": "memory.settings"}
-    subprocess.run([sys.executable, "-m", "django", "migrate", "-v0"], check=True, env=environment, cwd=ROOT)
+    if not kept.exists():
+        _migrate()
+        _keep(server, kept)
     return server
 
 
-class Server:
-    """Ends the server that this process started, when the run ends."""
+def _migrate() -> None:
+    environment = {**os.environ, "TEAM_MEMORY_DB_ROLE": "migrator", "DJANGO_SETTINGS_MODULE": "memory.settings"}
+    command = [sys.executable, "-m", "django", "migrate", "-v0", "--skip-checks"]
+    subprocess.run(command, check=True, env=environment, cwd=ROOT)
 
-    def __init__(self, server: Embedded) -> None:
-        self.server = server
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_unconfigure(self) -> None:
-        self.server.stop()
-        shutil.rmtree(self.server.home.path, ignore_errors=True)
+def _keep(server: Embedded, kept: Path) -> None:
+    """Copy the stopped server's folder aside; of two runs at once one keeps its copy."""
+    server.stop()
+    fresh = kept.with_name(f"{kept.name}.{os.getpid()}")
+    subprocess.run(["cp", "-a", str(server.home.path), str(fresh)], check=True)
+    try:
+        fresh.rename(kept)
+    except OSError:
+        shutil.rmtree(fresh, ignore_errors=True)
+    server.start()
 
 
 _owned: Embedded | None = None
@@ -91,9 +106,18 @@ point_at(_server, NAME)
 SERVER_OF_TESTS = _server
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def close() -> None:
+    """End the server, where this process started it, and take its folder away."""
     if _owned is not None:
-        config.pluginmanager.register(Server(_owned), "team-memory-server")
+        _owned.stop()
+        shutil.rmtree(_owned.home.path, ignore_errors=True)
+
+
+def end() -> None:
+    """Stop the server, if this process started it."""
+    if _owned is not None:
+        _owned.stop()
+        shutil.rmtree(_owned.home.path, ignore_errors=True)
 
 
 def migrator() -> "psycopg.Connection[tuple[object, ...]]":
