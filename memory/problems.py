@@ -106,6 +106,9 @@ def drf_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
     problem = from_exception(exc)
     if problem is None:
         return None
+    if isinstance(exc, PermissionDenied):
+        # The middleware audits a refusal once the request's own transaction is rolled back.
+        context["request"]._request.refused = str(exc)
     headers = dict(problem.headers)
     if isinstance(exc, exceptions.MethodNotAllowed):
         headers["Allow"] = ", ".join(context["view"].allowed_methods)

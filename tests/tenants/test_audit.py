@@ -93,9 +93,12 @@ def test_a_removed_members_key_stops(acme: Any, mia: Any, api: Any) -> None:
     assert api(agent).get("projects").status_code == 401
 
 
-def test_a_key_needs_the_scope(mia: Any, api: Any) -> None:
+def test_a_key_needs_the_scope(acme: Any, mia: Any, api: Any) -> None:
     answer = api(new_agent(mia, scopes=["ingest"])).get("projects")
     assert (answer.status_code, answer.json()["action"]) == (403, "project.read")
+    with rls.tenant_scope(str(acme.pk)):
+        refusal = AuditEntry.objects.get(outcome="refused")
+        assert (refusal.action, refusal.actor_kind) == ("project.read", "key")
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer x", "Basic x", "Bearer tm_live_" + "0" * 46, "bearer \u00e9"])

@@ -1,0 +1,57 @@
+"""Whose notes are whose: the team's space, and the private space of each member."""
+
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from memory.notes.models import Note, NoteQuerySet, Proposal, ProposalQuerySet
+from memory.tenants.access import Actor
+from memory.tenants.models import Member
+
+TEAM = "team"
+PRIVATE = "members/"
+
+
+class UnknownSpace(ValueError):
+    """There is no such space, or it is another member's; both look the same."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """The team's space, or one member's."""
+
+    member: Member | None
+
+    @property
+    def name(self) -> str:
+        return f"{PRIVATE}{self.member.handle}" if self.member else TEAM
+
+
+def space_of(name: str, *, by: Actor) -> Space:
+    """The space called `team` or `members/<handle>`. Raises UnknownSpace, also for another member's."""
+    if name == TEAM:
+        return Space(None)
+    handle = name.removeprefix(PRIVATE)
+    if handle == name or by.member_pk is None:
+        raise UnknownSpace(name)
+    member = Member.objects.current().filter(pk=by.member_pk, handle=handle).first()
+    if member is None:
+        raise UnknownSpace(name)
+    return Space(member)
+
+
+def notes(member_pk: str | None) -> NoteQuerySet:
+    """The notes a member may see: the team's, and their own."""
+    return Note.objects.filter(Q(member__isnull=True) | Q(member_id=member_pk)) if member_pk else _team()
+
+
+def proposals(member_pk: str | None) -> ProposalQuerySet:
+    """The proposals a member may see: those on notes they may see."""
+    mine = Q(note__member_id=member_pk) if member_pk else Q()
+    return Proposal.objects.filter(Q(note__member__isnull=True) | mine) if member_pk else Proposal.objects.filter(
+        note__member__isnull=True
+    )
+
+
+def _team() -> NoteQuerySet:
+    return Note.objects.filter(member__isnull=True)

@@ -1,0 +1,202 @@
+"""What the pages of notes and proposals show: one query a list."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Case, Count, IntegerField, Q, QuerySet, Value, When
+
+from memory.events.models import Event
+from memory.notes import reach
+from memory.notes.diff import DiffLine, Fold, fold, word_diff
+from memory.notes.frontmatter import Document, InvalidFrontmatter, split
+from memory.notes.models import Note, Proposal, Revision, Source
+from memory.notes.publish import title_of
+from memory.tenants.access import Actor
+
+LEVELS = {"high": "High risk", "medium": "Medium risk", "low": "Low risk"}
+MOST_SOURCES = 60
+RISK = Case(
+    When(risks__0__level="high", then=Value(0)),
+    When(risks__0__level="medium", then=Value(1)),
+    default=Value(2),
+    output_field=IntegerField(),
+)
+
+
+def queue(by: Actor) -> QuerySet[Proposal]:
+    """Open proposals this person may see, the riskiest and oldest first."""
+    return (
+        waiting(by)
+        .annotate(risk=RISK, source_count=Count("sources"))
+        .select_related("note", "note__member", "base", "decided_by")
+        .order_by("risk", "created_at", "pk")
+    )
+
+
+def waiting(by: Actor) -> QuerySet[Proposal]:
+    """The same as a plain set, to be counted."""
+    return reach.proposals(by.member_pk).open()
+
+
+@dataclass(frozen=True)
+class Group:
+    """The proposals of one risk: the first of them, and how many there are."""
+
+    risk: str
+    label: str
+    proposals: list[Proposal]
+    count: int
+
+
+def groups(by: Actor, *, risk: str = "", after: list[Any] | None = None, most: int) -> list[Group]:
+    """The queue by risk, up to `most` of each; with `risk` only that one, from a position on."""
+    levels = waiting(by).annotate(risk=RISK).order_by().values_list("risk", flat=True)
+    counts = Counter(levels)
+    found = []
+    for level, (name, label) in enumerate(LEVELS.items()):
+        if counts[level] and risk in ("", name):
+            rows = _behind(queue(by).filter(risk=level), after)
+            found.append(Group(name, label, titled(rows[:most]), counts[level]))
+    return found
+
+
+def position(proposal: Proposal) -> list[Any]:
+    """Where a proposal stands among those of its risk."""
+    return [proposal.created_at.isoformat(), str(proposal.pk)]
+
+
+def _behind(rows: QuerySet[Proposal], after: list[Any] | None) -> QuerySet[Proposal]:
+    if after is None:
+        return rows
+    at, pk = datetime.fromisoformat(after[0]), after[1]
+    return rows.filter(Q(created_at__gt=at) | Q(created_at=at, pk__gt=pk))
+
+
+def titled(proposals: Iterable[Proposal]) -> list[Proposal]:
+    """The proposals of a list, each with the title and the description its text gives it."""
+    rows = list(proposals)
+    for proposal in rows:
+        said = document(proposal.text)
+        proposal.title = title_of(said, proposal.note.path)  # type: ignore[attr-defined]
+        proposal.description = said.field("description")  # type: ignore[attr-defined]
+    return rows
+
+
+def title(text: str, note: Note) -> str:
+    """What a text calls itself."""
+    return title_of(document(text), note.path)
+
+
+def document(text: str) -> Document:
+    """A text and its frontmatter; a broken frontmatter is shown as text."""
+    try:
+        return split(text)
+    except InvalidFrontmatter:
+        return Document(None, "", text)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a proposal stands in the queue, and the ids beside it."""
+
+    position: int = 0
+    total: int = 0
+    previous: str = ""
+    next: str = ""
+
+
+def place_of(proposal: Proposal, *, by: Actor) -> Place:
+    """The neighbours of a proposal in the queue; a decided one has the head of the queue before it."""
+    # Ids alone: the texts of a long queue are megabytes, and only the neighbours' ids are shown.
+    ids = list(waiting(by).annotate(risk=RISK).order_by("risk", "created_at", "pk").values_list("public_id", flat=True))
+    if proposal.public_id not in ids:
+        return Place(total=len(ids), next=ids[0] if ids else "")
+    at = ids.index(proposal.public_id)
+    return Place(at + 1, len(ids), ids[at - 1] if at else "", ids[at + 1] if at + 1 < len(ids) else "")
+
+
+def change_of(proposal: Proposal) -> list[DiffLine | Fold]:
+    """The proposal against the text it is a change of, word by word."""
+    old = proposal.base.text if proposal.base else ""
+    return between(old, "" if proposal.operation == "delete" else proposal.text)
+
+
+def between(old: str, new: str) -> list[DiffLine | Fold]:
+    """Two texts, word by word, with long unchanged stretches folded."""
+    return fold(word_diff(old, new))
+
+
+def evidence(sources: QuerySet[Source]) -> list[Source]:
+    """The sources of a text with their events and sessions, in order of the lines."""
+    return list(sources.select_related("event", "event__session").order_by("position", "pk")[:MOST_SOURCES])
+
+
+@dataclass
+class Folder:
+    """One level of the tree of notes."""
+
+    path: str
+    name: str
+    notes: list[Note] = field(default_factory=list)
+    folders: list["Folder"] = field(default_factory=list)
+
+
+def visible(by: Actor) -> QuerySet[Note]:
+    """The live notes this person may read."""
+    return (
+        reach.notes(by.member_pk)
+        .live()
+        .select_related("current", "member", "project")
+        .annotate(proposal_count=Count("proposals", filter=Q(proposals__state="open")))
+        .order_by("member__handle", "path_key", "pk")
+    )
+
+
+def tree(notes: QuerySet[Note]) -> list[Folder]:
+    """Notes as nested folders; a private space is a folder of its own."""
+    root = Folder("", "")
+    known = {"": root}
+    for note in notes:
+        parent = ""
+        parts = [*(note.space.split("/") if note.member else []), *note.path.split("/")[:-1]]
+        for name in parts:
+            path = f"{parent}/{name}" if parent else name
+            if path not in known:
+                known[path] = Folder(path, name)
+                known[parent].folders.append(known[path])
+            parent = path
+        known[parent].notes.append(note)
+    if root.notes:
+        root.folders.append(Folder("/", "Other notes", root.notes))
+    return root.folders
+
+
+def containing(notes: QuerySet[Note], q: str) -> QuerySet[Note]:
+    """The notes that hold the words of `q` in path, title, description or text, whatever the case."""
+    for word in q.split()[:8]:
+        notes = notes.filter(
+            Q(path_key__icontains=word)
+            | Q(current__title__icontains=word)
+            | Q(current__description__icontains=word)
+            | Q(current__text__icontains=word)
+        )
+    return notes
+
+
+def citing(event: Event, *, by: Actor) -> QuerySet[Note]:
+    """The notes whose current text rests on an event."""
+    cited = Source.objects.filter(event=event, revision__isnull=False).values("revision_id")
+    return visible(by).filter(current_id__in=cited)
+
+
+def told_count(note: Note) -> int:
+    """In how many sessions the note was told."""
+    return note.told.values("telling__session").distinct().count()
+
+
+def history(note: Note) -> QuerySet[Revision]:
+    """All revisions, the newest first."""
+    return note.revisions.select_related("approved_by").order_by("-number")

@@ -1,0 +1,29 @@
+"""Addresses of notes and proposals: below /api/v1/, and pages."""
+
+from django.urls import path
+
+from memory.notes import api, views
+
+api_patterns = [
+    # Before notes/<id>: a path may look like anything.
+    path("notes/by-path/<path:address>", api.by_path, name="api-note-by-path"),
+    path("notes/<str:note_id>", api.show_note, name="api-note"),
+    path("notes/<str:note_id>/revisions", api.list_revisions, name="api-note-revisions"),
+    path("proposals", api.list_proposals, name="api-proposals"),
+    path("proposals/<str:proposal_id>", api.show_proposal, name="api-proposal"),
+    path("proposals/<str:proposal_id>/approve", api.approve, name="api-proposal-approve"),
+    path("proposals/<str:proposal_id>/reject", api.reject, name="api-proposal-reject"),
+]
+page_patterns = [
+    path("proposals/<str:public_id>/", views.proposal, name="proposal"),
+    path("proposals/<str:public_id>/approve/", views.proposal_approve, name="proposal_approve"),
+    path("proposals/<str:public_id>/reject/", views.proposal_reject, name="proposal_reject"),
+    path("proposals/<str:public_id>/edit/", views.proposal_edit, name="proposal_edit"),
+    path("notes/", views.notes, name="notes"),
+    path("notes/new/", views.note_new, name="note_new"),
+    path("notes/<str:public_id>/", views.note, name="note"),
+    path("notes/<str:public_id>/edit/", views.note_edit, name="note_edit"),
+    path("notes/<str:public_id>/history/", views.note_history, name="note_history"),
+    path("notes/<str:public_id>/diff/", views.note_diff, name="note_diff"),
+    path("notes/<str:public_id>/revert/", views.note_revert, name="note_revert"),
+]

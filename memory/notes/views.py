@@ -1,0 +1,288 @@
+"""Pages of notes, and of the proposals that become notes."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from memory.notes import reading, review
+from memory.notes.frontmatter import with_fields
+from memory.notes.markdown import ids_in
+from memory.notes.markdown import render as to_html
+from memory.notes.models import Note, Proposal, Revision
+from memory.notes.paths import InvalidPath
+from memory.tenants import pages
+from memory.tenants.access import Refused, TenantRequest, needs
+
+
+def the_proposal(request: TenantRequest, public_id: str) -> Proposal:
+    """The proposal, where it is this team's and not another member's own."""
+    found = request.tenant.proposals.select_related("note", "note__member", "note__project", "base", "decided_by")
+    proposal = get_object_or_404(found, public_id=public_id)
+    if proposal.note.member_id and str(proposal.note.member_id) != request.actor.member_pk:
+        raise Http404
+    return proposal
+
+
+def the_note(request: TenantRequest, public_id: str) -> Note:
+    """The live note, where it is the team's or the reader's own."""
+    return get_object_or_404(reading.visible(request.actor), public_id=public_id)
+
+
+def number(request: HttpRequest, name: str) -> int:
+    """A revision number from the address or the form; anything else is 404."""
+    value = request.POST.get(name) or request.GET.get(name) or ""
+    if not value.isascii() or not value.isdigit() or len(value) > 9:
+        raise Http404
+    return int(value)
+
+
+@require_GET
+@needs("note.read")
+def proposal(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    return show_proposal(request, the_proposal(request, public_id))
+
+
+def show_proposal(request: TenantRequest, shown: Proposal, *, problem: str = "", status: int = 200) -> HttpResponse:
+    """One proposal: the change, the evidence, and the way to the next."""
+    place = reading.place_of(shown, by=request.actor)
+    shown.title = reading.title(shown.text, shown.note)  # type: ignore[attr-defined]
+    context = {
+        "proposal": shown,
+        "decides": review.may_decide(request.actor, shown.note),
+        "lines": reading.change_of(shown),
+        "citations": reading.evidence(shown.sources.all()),
+        "position": place.position,
+        "total": place.total,
+        "previous": place.previous,
+        "next": place.next,
+        "others": reading.titled(reading.queue(request.actor).filter(note=shown.note_id).exclude(pk=shown.pk)),
+        "problem": problem,
+    }
+    return pages.answer(request, "review/proposal.html", "review/_proposal.html", context, status=status)
+
+
+def decided(request: TenantRequest, public_id: str) -> HttpResponse:
+    """After a decision: the piece, or the page for a browser without JavaScript."""
+    if request.htmx:
+        return show_proposal(request, the_proposal(request, public_id))
+    return redirect("proposal", request.tenant.slug, public_id)
+
+
+def conflict(request: TenantRequest, public_id: str, exc: Exception) -> HttpResponse:
+    """A decision that came too late, said where the reviewer looks."""
+    now = the_proposal(request, public_id)
+    if isinstance(exc, review.AlreadyDecided):
+        problem = "Someone decided this before you. Nothing was changed by your click."
+    elif now.state == "superseded":
+        problem = "A newer proposal took the place of this one meanwhile. Nothing was changed by your click."
+    else:
+        problem = "The text changed since you opened this page. This is how it reads now; look again, then decide."
+    return show_proposal(request, now, problem=problem, status=409)
+
+
+# Who may decide depends on the space too: in their own, members decide, whatever their role. The verb checks both.
+@require_POST
+@needs("note.propose")
+def proposal_approve(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    try:
+        review.approve(the_proposal(request, public_id), by=request.actor, shown=request.POST.get("shown", ""))
+    except (review.AlreadyDecided, review.StaleProposal) as exc:
+        return conflict(request, public_id, exc)
+    return decided(request, public_id)
+
+
+@require_POST
+@needs("note.propose")
+def proposal_reject(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    reason = request.POST.get("reason", "").strip()
+    rejected = the_proposal(request, public_id)
+    if not reason and review.may_decide(request.actor, rejected.note):
+        return show_proposal(request, rejected, problem="Say why: the next dream is told the reason.", status=422)
+    try:
+        review.reject(rejected, by=request.actor, reason=reason)
+    except (review.AlreadyDecided, review.StaleProposal) as exc:
+        return conflict(request, public_id, exc)
+    return decided(request, public_id)
+
+
+@require_http_methods(["GET", "POST"])
+@needs("note.propose")
+def proposal_edit(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    """Change the text, then approve it."""
+    edited = the_proposal(request, public_id)
+    if not review.may_decide(request.actor, edited.note):
+        raise Refused("note.approve")
+    if request.method == "GET" and edited.state != "open":
+        return redirect("proposal", slug, public_id)
+    text = request.POST.get("text", edited.text).replace("\r\n", "\n")
+    context: dict[str, Any] = {"proposal": edited, "text": text}
+    if request.method == "GET":
+        return render(request, "review/edit.html", context)
+    try:
+        review.edit_and_approve(edited, text=text, by=request.actor, shown=request.POST.get("shown", ""))
+    except review.InvalidNote as exc:
+        return render(request, "review/edit.html", {**context, "problem": str(exc)}, status=422)
+    except (review.AlreadyDecided, review.StaleProposal):
+        problem = (
+            "Someone changed or decided this meanwhile. Your text is below: copy it, then open the proposal again."
+        )
+        return render(request, "review/edit.html", {**context, "problem": problem}, status=409)
+    return redirect("proposal", slug, public_id)
+
+
+@require_GET
+@needs("note.read")
+def notes(request: TenantRequest, slug: str) -> HttpResponse:
+    q = pages.asked(request, "q")
+    found = reading.visible(request.actor)
+    context = {
+        "q": q,
+        "folders": reading.tree(reading.containing(found, q) if q else found),
+        "note_count": found.count(),
+        "proposal_count": reading.waiting(request.actor).count(),
+        "new_note_url": reverse("note_new", args=[slug]),
+    }
+    return pages.answer(request, "notes/tree.html", "notes/_tree.html", context)
+
+
+@require_GET
+@needs("note.read")
+def note(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    read = the_note(request, public_id)
+    revision = read.current
+    if "revision" in request.GET:
+        revision = get_object_or_404(read.revisions.select_related("approved_by"), number=number(request, "revision"))
+    if revision is None:
+        raise Http404
+    document = reading.document(revision.text)
+    context = {
+        "note": read,
+        "revision": revision,
+        "note_html": to_html(document.body, link_for=linker(request, document.body)),
+        "frontmatter": [
+            (key.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list) else value)
+            for key, value in document.fields.items()
+            if key not in ("title", "description")
+        ],
+        "sources": reading.evidence(revision.sources.all()),
+        "told_count": reading.told_count(read),
+        "proposals": reading.titled(reading.queue(request.actor).filter(note=read.pk)),
+    }
+    return render(request, "notes/note.html", context)
+
+
+def linker(request: TenantRequest, text: str) -> Any:
+    """Ids in a text become links where they name something this team has."""
+    slug = request.tenant.slug
+    asked = ids_in(text)
+    pages: dict[str, QuerySet[Any]] = {
+        "event": request.tenant.events.all(),
+        "session": request.tenant.sessions.all(),
+        "note": reading.visible(request.actor),
+    }
+    known = {
+        public_id: reverse(page, args=[slug, public_id])
+        for page, rows in pages.items()
+        for public_id in rows.filter(public_id__in=asked).values_list("public_id", flat=True)
+    }
+    return known.get
+
+
+@require_http_methods(["GET", "POST"])
+@needs("note.propose")
+def note_edit(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    edited = the_note(request, public_id)
+    return editor(request, edited)
+
+
+@require_http_methods(["GET", "POST"])
+@needs("note.propose")
+def note_new(request: TenantRequest, slug: str) -> HttpResponse:
+    return editor(request, None)
+
+
+def editor(request: TenantRequest, edited: Note | None) -> HttpResponse:
+    """The form of a note's text. Whoever may approve publishes; others propose."""
+    current = edited.current if edited else None
+    publishes = request.actor.may("note.edit") or bool(edited and edited.member_id)
+    text = request.POST.get("text", current.text if current else EMPTY_NOTE).replace("\r\n", "\n")
+    base = request.POST.get("revision") or (str(current.number) if current else "")
+    context: dict[str, Any] = {
+        "note": edited,
+        "path": edited.path if edited else request.POST.get("path", ""),
+        "text": text,
+        "message": request.POST.get("message", ""),
+        "revision_number": base,
+        "will_publish": publishes,
+    }
+    if request.method == "GET":
+        return render(request, "notes/edit.html", context)
+    try:
+        return save(request, edited, publishes=publishes, base=base)
+    except (review.InvalidNote, InvalidPath) as exc:
+        return render(request, "notes/edit.html", {**context, "problem": str(exc)}, status=422)
+    except review.LostUpdate as exc:
+        problem = f"{exc} Your text is below: open the note in another tab and bring both together."
+        return render(request, "notes/edit.html", {**context, "problem": problem}, status=409)
+
+
+def save(request: TenantRequest, edited: Note | None, *, publishes: bool, base: str) -> HttpResponse:
+    """Write or propose what the form holds, then go and look at it."""
+    text = request.POST.get("text", "").replace("\r\n", "\n")
+    path = edited.path if edited else request.POST.get("path", "")
+    member = edited.member if edited else None
+    seen = int(base) if base.isascii() and base.isdigit() and len(base) < 10 else None
+    if publishes:
+        revision = review.write(request.tenant, path=path, text=text, by=request.actor, member=member, base=seen)
+        return redirect("note", request.tenant.slug, revision.note.public_id)
+    draft = review.Draft(path, text, reason=request.POST.get("message", ""), member=member, base=seen)
+    proposed = review.propose(request.tenant, draft, by=request.actor)
+    if proposed is None:
+        return redirect("notes", request.tenant.slug)
+    return redirect("proposal", request.tenant.slug, proposed.public_id)
+
+
+EMPTY_NOTE = with_fields("", title="", description="", kind="general") + "\n"
+
+
+@require_GET
+@needs("note.read")
+def note_history(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    read = the_note(request, public_id)
+    return render(request, "notes/history.html", {"note": read, "revisions": reading.history(read)})
+
+
+@require_GET
+@needs("note.read")
+def note_diff(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    read = the_note(request, public_id)
+    revisions = list(reading.history(read))
+    old, new = revision_of(revisions, number(request, "from")), revision_of(revisions, number(request, "to"))
+    context = {
+        "note": read,
+        "old": old,
+        "new": new,
+        "lines": reading.between(old.text, new.text),
+        "revisions": revisions,
+        "decides": review.may_decide(request.actor, read),
+    }
+    return render(request, "notes/diff.html", context)
+
+
+def revision_of(revisions: list[Revision], asked: int) -> Revision:
+    for revision in revisions:
+        if revision.number == asked:
+            return revision
+    raise Http404
+
+
+@require_POST
+@needs("note.propose")
+def note_revert(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    read = the_note(request, public_id)
+    review.revert(read, to=get_object_or_404(read.revisions, number=number(request, "revision")), by=request.actor)
+    return redirect("note", slug, public_id)

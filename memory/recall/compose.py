@@ -1,0 +1,138 @@
+"""Which notes go whole into an answer, which as one line, and what the last line says. Text in, text out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from memory.recall.envelope import Told, one_line, safe, seal, sealed_size, size
+
+# Fits Claude Code's 10,000 characters, and Codex's 2,500 tokens for most text.
+BUDGET: Final = 7_500
+_INDEX: Final = 1_200  # kept free for the lines of notes that do not fit
+_LINE: Final = 240
+
+HELP: Final = """more
+Before work on something the team may have met before, its notes can be searched from a shell:
+curl -sG -H "Authorization: Bearer $TEAM_MEMORY_KEY" "$TEAM_MEMORY_URL/api/v1/notes" --data-urlencode "q=WORDS"
+The same for /api/v1/notes/nte_… (one note with its sources) and /api/v1/events/evt_…/payload (what happened, raw).
+PUT of markdown to /api/v1/notes/by-path/team/PATH.md (If-Match: its ETag) proposes a change; a person decides."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A note that may be told, in order of priority, and the reason to tell it. `text` is None where it is too long."""
+
+    note_id: str
+    revision_id: str
+    number: int
+    tier: int
+    source_count: int
+    path: str
+    title: str
+    description: str
+    text: str | None
+    why: str
+
+    @property
+    def section(self) -> str | None:
+        """The whole note; None where it can't fit any answer."""
+        if self.text is None:
+            return None
+        told = Told(
+            self.note_id, self.revision_id, self.number, self.tier, self.source_count, self.path, self.title, self.text
+        )
+        return f"{told.heading}\n{safe(self.text).strip()}"
+
+    @property
+    def line(self) -> str:
+        """The note in an index."""
+        about = one_line(self.description or self.title)
+        line = f"- {one_line(self.path)} [{self.note_id}]{': ' if about else ''}{about}"
+        return line if size(line) <= _LINE else line[: _LINE // 2] + "…"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The block, the candidates that are whole in it, and how many notes are not."""
+
+    text: str
+    told: tuple[Candidate, ...]
+    left_out: int
+
+
+def at_start(notes: Sequence[Candidate], *, more: int, sessions: Sequence[str], key: bytes) -> Answer | None:
+    """The answer to a session's start; None where there is nothing to tell. `more` counts notes beyond `notes`.
+
+    What changes most stands last: sessions after notes, so that a provider's prefix cache holds as long as it can.
+    """
+    if not notes and not sessions and not more:
+        return None
+    tail = [HELP, *([_section("this member's last sessions in this project", sessions)] if sessions else [])]
+    fixed = [*tail, _last(999_999, 999_999)]
+    told, rest = _whole(notes, fixed, budget=BUDGET)
+    if rest or more:
+        told, rest = _whole(notes, fixed, budget=BUDGET - _INDEX)
+    sections = [section for note in told if (section := note.section)]
+    listed = _listed(rest, [*sections, *fixed])
+    if listed:
+        sections.append(_section("notes that are not told here", listed))
+    left_out = len(rest) + more
+    return Answer(seal([*sections, *tail, _last(left_out, len(listed))], key=key), tuple(told), left_out)
+
+
+def at_prompt(notes: Sequence[Candidate], *, key: bytes) -> Answer | None:
+    """The answer to a prompt: notes in order of fit, whole where they fit, else in one line each."""
+    if not notes:
+        return None
+    fixed = [_last(999_999, 999_999)]
+    told, rest = _whole(notes, fixed, budget=BUDGET - _LINE * len(notes))
+    sections = [section for note in told if (section := note.section)]
+    listed = [note.line for note in rest]
+    if listed:
+        sections.append(_section("also about this, too long to be told here", listed))
+        sections.append(_last(len(rest), len(listed)))
+    return Answer(seal(sections, key=key), tuple(told), len(rest))
+
+
+def _whole(notes: Sequence[Candidate], fixed: list[str], *, budget: int) -> tuple[list[Candidate], list[Candidate]]:
+    """Whole notes in order, while they fit; a long one does not keep the shorter ones after it out."""
+    told: list[Candidate] = []
+    rest: list[Candidate] = []
+    room = budget - sealed_size(fixed)
+    for note in notes:
+        section = note.section
+        needed = _needed(section) if section is not None else budget
+        if needed <= room:
+            told.append(note)
+            room -= needed
+        else:
+            rest.append(note)
+    return told, rest
+
+
+def _listed(rest: Sequence[Candidate], sections: list[str]) -> list[str]:
+    lines: list[str] = []
+    room = BUDGET - sealed_size([*sections, _section("notes that are not told here", [])])
+    for note in rest:
+        room -= size(note.line) + 1
+        if room < 0:
+            break
+        lines.append(note.line)
+    return lines
+
+
+def _needed(section: str) -> int:
+    """What a section adds: itself, its boundary and the line end."""
+    return size(section) + 20
+
+
+def _section(title: str, lines: Sequence[str]) -> str:
+    return "\n".join([title, *lines])
+
+
+def _last(left_out: int, listed: int) -> str:
+    if not left_out:
+        return "Nothing was left out."
+    notes = "1 note was" if left_out == 1 else f"{left_out} notes were"
+    where = "listed above" if listed == left_out else f"{listed} of them listed above" if listed else "none listed"
+    return f'{notes} left out for space, {where}. Fetch: GET "$TEAM_MEMORY_URL/api/v1/notes", then /api/v1/notes/ID.'

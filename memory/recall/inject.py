@@ -1,0 +1,174 @@
+"""What a session is told at its start and with a prompt, and the record of it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db.models import Count, Max
+from django.db.models.functions import Left
+
+from memory.events.models import Event, Project, Session
+from memory.notes.lines import body_of
+from memory.notes.models import Note, NoteQuerySet
+from memory.recall import envelope, scope
+from memory.recall.compose import BUDGET, Answer, Candidate, at_prompt, at_start
+from memory.recall.envelope import one_line, size
+from memory.recall.models import Telling, ToldNote
+from memory.recall.search import fitting
+from memory.tenants.models import Member
+
+MOST_READ = 200  # notes whose text is looked at for one start; 7,500 characters hold far fewer
+MOST_AT_PROMPT = 5
+LAST_SESSIONS = 3
+
+
+@dataclass(frozen=True)
+class Told:
+    """The text to hand to the harness, the notes that are whole in it, and how many were left out."""
+
+    text: str
+    notes: list[Note]
+    left_out: int
+
+
+def start_answer(session: Session, event: Event, *, member: Member | None) -> Told | None:
+    """What a session is told when it starts (or starts anew after a compaction); None where there is nothing.
+
+    Runs in the bound transaction of the event and records what it tells. The same event gets the same bytes again.
+    """
+    if (before := _told_before(event)) is not None:
+        return before
+    projects = scope.same_project(session.project)
+    reach = scope.in_order(scope.within_reach(projects, str(member.pk) if member else None))
+    notes = _with_text(reach)
+    candidates = [_candidate(note, why=_why_at_start(note)) for note in notes]
+    more = reach.count() - len(notes) if len(notes) == MOST_READ else 0
+    answer = at_start(candidates, more=more, sessions=_last_sessions(session, projects, member), key=_key(session))
+    return _record(answer, session, event, member, kind="start", notes=notes)
+
+
+def prompt_answer(session: Session, event: Event, *, prompt: str, member: Member | None) -> Told | None:
+    """Up to five notes that fit the prompt and that this session does not know yet; None where none fits."""
+    if (before := _told_before(event)) is not None:
+        return before
+    projects = scope.same_project(session.project)
+    reach = scope.within_reach(projects, str(member.pk) if member else None)
+    hits = fitting(envelope.without_blocks(prompt), reach, session.tenant, limit=4 * MOST_AT_PROMPT)
+    known = _known(session)
+    fresh = [hit for hit in hits if str(hit.revision.pk) not in known][:MOST_AT_PROMPT]
+    why = {hit.note.pk: hit.why for hit in fresh}
+    texts = {note.pk: note for note in _with_text(Note.objects.filter(pk__in=why))}
+    notes = [texts[hit.note.pk] for hit in fresh]
+    answer = at_prompt([_candidate(note, why=why[note.pk]) for note in notes], key=_key(session))
+    return _record(answer, session, event, member, kind="prompt", notes=notes)
+
+
+def _with_text(notes: NoteQuerySet) -> list[Note]:
+    """Notes with what an answer needs; of a text that can't fit, no more than shows that."""
+    return list(
+        notes.select_related("current", "member", "project")
+        .defer("current__text")
+        .annotate(head=Left("current__text", BUDGET + 4_097), source_count=Count("current__sources"))[:MOST_READ]
+    )
+
+
+def _candidate(note: Note, *, why: str) -> Candidate:
+    revision = note.current
+    assert revision is not None, "only approved notes are told"  # noqa: S101
+    text = body_of(note.head)  # type: ignore[attr-defined]
+    return Candidate(
+        note_id=note.public_id,
+        revision_id=revision.public_id,
+        number=revision.number,
+        tier=revision.tier,
+        source_count=note.source_count,  # type: ignore[attr-defined]
+        path=note.path if note.member is None else f"{note.space}/{note.path}",
+        title=revision.title,
+        description=revision.description,
+        text=text if size(text) <= BUDGET else None,
+        why=why[:300],
+    )
+
+
+def _why_at_start(note: Note) -> str:
+    match note.priority:  # type: ignore[attr-defined]
+        case scope.TEAM_PROFILE:
+            return "The team's profile"
+        case scope.OWN_PROFILE:
+            return "The member's own profile"
+        case scope.PROJECT:
+            return f"Project {note.project.slug}" if note.project else "The session's project"
+        case scope.TOOLS:
+            return "About a tool"
+    return "General note"
+
+
+def _last_sessions(session: Session, projects: Sequence[Project], member: Member | None) -> list[str]:
+    """One line for each of this member's last sessions in the project, whatever the harness."""
+    if member is None or not projects:
+        return []
+    before = Session.objects.filter(member=member, project__in=projects, is_internal=False).exclude(pk=session.pk)
+    latest = before.annotate(seen_at=Max("events__occurred_at")).order_by("-last_received_at", "-pk")
+    return [_session_line(one) for one in latest[:LAST_SESSIONS]]
+
+
+def _session_line(session: Session) -> str:
+    seen_at = session.seen_at  # type: ignore[attr-defined]
+    parts = [session.public_id, session.client.replace("_", " ")]
+    if seen_at is not None:
+        parts.append(f"{seen_at:%Y-%m-%d %H:%M} UTC")
+    prompt = next((line for line in envelope.without_blocks(session.last_prompt).split("\n") if line.strip()), "")
+    asked = f"last asked: {one_line(prompt)[:120]}" if prompt else "no prompt"
+    return f"- {' · '.join(parts)} · {asked} · {_end_of(session)}"
+
+
+def _end_of(session: Session) -> str:
+    if session.state in ("ended", "closed"):
+        return "ended"
+    if session.last_stop_seq and session.last_stop_seq >= session.last_seq:
+        return "stopped after an answer"
+    return "left in the middle of work"
+
+
+def _known(session: Session) -> set[str]:
+    """The revisions this session was told since it last forgot (a compaction or a clear)."""
+    told = ToldNote.objects.filter(telling__session=session, telling__generation=session.generation)
+    return {str(pk) for pk in told.values_list("revision_id", flat=True)}
+
+
+def _told_before(event: Event) -> Told | None:
+    telling = Telling.objects.filter(event=event).first()
+    if telling is None:
+        return None
+    rows: Iterable[ToldNote] = telling.notes.select_related("note").order_by("position")
+    return Told(telling.text, [row.note for row in rows], telling.left_out)
+
+
+def _record(
+    answer: Answer | None, session: Session, event: Event, member: Member | None, *, kind: str, notes: Sequence[Note]
+) -> Told | None:
+    if answer is None:
+        return None
+    telling = Telling.objects.create(
+        tenant_id=session.tenant_id,
+        session=session,
+        event=event,
+        member=member,
+        kind=kind,
+        generation=session.generation,
+        text=answer.text,
+        left_out=answer.left_out,
+    )
+    by_id = {note.public_id: note for note in notes}
+    told = [(by_id[one.note_id], one.why) for one in answer.told]
+    ToldNote.objects.bulk_create(
+        ToldNote(
+            tenant_id=session.tenant_id, telling=telling, note=note, revision=note.current, position=place, why=why
+        )
+        for place, (note, why) in enumerate(told)
+    )
+    return Told(answer.text, [note for note, _ in told], answer.left_out)
+
+
+def _key(session: Session) -> bytes:
+    return envelope.tenant_key(settings.SECRET_KEY, str(session.tenant_id))
