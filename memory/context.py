@@ -14,6 +14,6 @@ def frame(request: HttpRequest) -> dict[str, Any]:
         return {}
     actor = request.actor  # type: ignore[attr-defined]
     return {
-        "inbox_count": lambda: reading.queue(actor).count(),
+        "inbox_count": lambda: reading.waiting(actor).count(),
         "tenant_count": lambda: len(teams_of(str(request.user.pk))),
     }

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.urls import URLPattern, URLResolver, include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
+from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from dream.urls import api_patterns as dream_api
 from dream.urls import page_patterns as dream_pages
@@ -11,7 +11,9 @@ from memory import views
 from memory.events.urls import api_patterns as event_api
 from memory.events.urls import page_patterns as event_pages
 from memory.hooks.urls import api_patterns as hook_api
+from memory.notes.urls import api_patterns as note_api
 from memory.notes.urls import page_patterns as note_pages
+from memory.recall.urls import api_patterns as recall_api
 from memory.tenants.access import public
 from memory.tenants.urls import entry_patterns
 from memory.tenants.urls import page_patterns as tenant_pages
@@ -20,13 +22,16 @@ handler404 = "memory.tenants.middleware.page_not_found"
 
 OPEN: dict[str, Any] = {"authentication_classes": [], "permission_classes": []}
 schema = public(SpectacularAPIView.as_view(**OPEN))
-schema_page = public(SpectacularSwaggerView.as_view(url_name="schema", **OPEN))
+# Split: its script is a file of its own, so that the page needs no inline script.
+schema_page = public(SpectacularSwaggerSplitView.as_view(url_name="schema", **OPEN))
 
 api: list[URLPattern | URLResolver] = [
     path("schema", schema, name="schema"),
     path("docs", schema_page, name="api-docs"),
     *hook_api,
     *event_api,
+    *recall_api,
+    *note_api,
     *dream_api,
 ]
 

@@ -1,17 +1,22 @@
 """The first page after login, the guide, and answers that belong to no team."""
 
+from dataclasses import replace
+
 from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from dream import reading as dreams
 from memory import guide
 from memory.notes import reading as notes
+from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs, public
 from memory.tenants.rls import UnboundRole, require_bound_role
 
 SHOWN = 20
+SHOWN_OF_ONE_RISK = 100
 
 
 @public
@@ -45,21 +50,41 @@ def readyz(request: HttpRequest) -> HttpResponse:
 @needs("note.read")
 def inbox(request: TenantRequest, slug: str) -> HttpResponse:
     """What waits for a person: proposals by risk, dreams that failed, sessions no dream has read."""
-    waiting = notes.titled(notes.queue(request.actor)[:500])
-    groups = []
-    for level, (risk, label) in enumerate(notes.LEVELS.items()):
-        members = [proposal for proposal in waiting if proposal.risk == level]  # type: ignore[attr-defined]
-        if members:
-            groups.append({"risk": risk, "label": label, "proposals": members, "count": len(members)})
+    risk = request.GET.get("risk", "")
+    if risk:
+        return one_risk(request, risk)
+    groups = notes.groups(request.actor, most=SHOWN)
     undreamed = dreams.waiting(request.tenant)
     context = {
         "groups": groups,
-        "first_proposal": waiting[0] if waiting else None,
-        "proposal_count": len(waiting),
+        "first_proposal": groups[0].proposals[0] if groups else None,
+        "proposal_count": sum(group.count for group in groups),
         "failed_dreams": dreams.failed(request.tenant),
         "undreamed": undreamed[:SHOWN],
         "undreamed_count": undreamed.count(),
         "has_events": request.tenant.sessions.exists(),
+    }
+    return render(request, "review/inbox.html", context)
+
+
+def one_risk(request: TenantRequest, risk: str) -> HttpResponse:
+    """All that waits of one risk, by cursor."""
+    name = f"inbox:{risk}"
+    if risk not in notes.LEVELS:
+        raise Http404
+    after = pages.cursor_of(request, name)
+    groups = notes.groups(request.actor, risk=risk, after=after, most=SHOWN_OF_ONE_RISK + 1)
+    if not groups:
+        return redirect(reverse("inbox", args=[request.tenant.slug]))
+    [group] = groups
+    shown, more = group.proposals[:SHOWN_OF_ONE_RISK], group.proposals[SHOWN_OF_ONE_RISK:]
+    context = {
+        "groups": [replace(group, proposals=shown)],
+        "risk": risk,
+        "first_proposal": shown[0] if shown else None,
+        "proposal_count": group.count,
+        "next_url": pages.next_url(request, name, notes.position(shown[-1]) if more else None),
+        "has_events": True,
     }
     return render(request, "review/inbox.html", context)
 

@@ -53,8 +53,8 @@ class Group:
 
 def groups(by: Actor, *, risk: str = "", after: list[Any] | None = None, most: int) -> list[Group]:
     """The queue by risk, up to `most` of each; with `risk` only that one, from a position on."""
-    levels = waiting(by).annotate(risk=RISK).order_by().values_list("risk", flat=True)
-    counts = Counter(levels)
+    levels: Any = waiting(by).annotate(risk=RISK).order_by()
+    counts = Counter(levels.values_list("risk", flat=True))
     found = []
     for level, (name, label) in enumerate(LEVELS.items()):
         if counts[level] and risk in ("", name):

@@ -31,7 +31,8 @@ new = json.loads(r'''%s''')
 path = pathlib.Path.home() / ".claude" / "settings.json"
 path.parent.mkdir(exist_ok=True)
 old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-if path.exists():
+# Run again, the copy of the file as it was before must stay what it is.
+if path.exists() and "TEAM_MEMORY_URL" not in json.dumps(old):
     shutil.copy2(path, path.with_suffix(".json.before-team-memory"))
 old.setdefault("env", {}).update(new["env"])
 for event, groups in new["hooks"].items():

@@ -54,7 +54,7 @@ class Swept:
 
 
 def put(tenant_pk: str, task: str, argument: str = "", *, at: datetime | None = None) -> str:
-    """Make work due, inside the bound transaction that makes it so; gives its key. The same twice is the earlier one."""
+    """Make work due, inside the bound transaction that makes it so; gives its key. The same twice: the earlier."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO tenants_due (id, tenant_id, task, argument, due_at, attempts, owner)"

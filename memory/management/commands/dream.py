@@ -8,7 +8,6 @@ from django.core.management.base import BaseCommand, CommandError
 
 from dream import run as dreams
 from dream.models import Run
-from memory.llm import UnknownModel
 from memory.tenants.access import command_actor
 from memory.tenants.models import Tenant
 from memory.tenants.people import tenant_by_slug
@@ -27,13 +26,10 @@ class Command(BaseCommand):
             raise CommandError(f"There is no team {tenant!r}.")
         began = time.monotonic()
         try:
-            run = dreams.start_and_claim(Tenant(pk=pk), by=command_actor(Tenant(pk=pk), "manage.py dream"))
+            claim = dreams.start_and_claim(Tenant(pk=pk), by=command_actor(Tenant(pk=pk), "manage.py dream"))
         except dreams.AlreadyRunning as running:
             raise CommandError(f"A dream of this team waits or runs: {running}.") from None
-        try:
-            done = dreams.perform(run)
-        except UnknownModel as why:
-            raise CommandError(str(why)) from None
+        done = dreams.perform(claim)
         if done is None:
             raise CommandError("Another process took the dream over.")
         self._report(done, time.monotonic() - began)

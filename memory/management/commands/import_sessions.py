@@ -14,7 +14,7 @@ from memory.tenants.rls import tenant_scope
 
 
 class Command(BaseCommand):
-    help = "Take in hook logs, Claude Code transcripts (~/.claude/projects) and Codex rollouts (~/.codex/sessions). Safe to run twice."
+    help = "Take in hook logs, transcripts (~/.claude/projects), rollouts (~/.codex/sessions). Safe to run twice."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="files or folders")
@@ -53,7 +53,7 @@ class Command(BaseCommand):
         for kind, taken in report.taken.items():
             if taken.files:
                 self.stdout.write(
-                    f"{kind}s: {taken.files} files, {taken.sessions} sessions ({taken.attached} attached to what was known), "
+                    f"{kind}s: {taken.files} files, {taken.sessions} sessions ({taken.attached} attached to known ones), "
                     f"{taken.new} new events, {taken.repeated} there before, {taken.known} told by the other source"
                 )
         for skipped in report.skipped:

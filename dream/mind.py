@@ -1,0 +1,170 @@
+"""Two minds behind one interface: rules without a model, and a model. A mind is given events and gives proposals."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import orjson
+from django.conf import settings
+
+from dream import answer, prompt
+from dream.answer import Cited, Proposed
+from dream.distill import distill, render
+from dream.distill_shapes import MADE_BY, Draft, SeenEvent
+from dream.prompt import KnownNote, Rejected
+from memory.llm import ModelFailed, Provider, Usage
+
+ASKED_AGAIN: Final = 2
+NO_TOKENS: Final = Usage()
+# Failures that the events themselves may cause. A provider that is away or busy proves nothing against them.
+BLAMED: Final = frozenset({"malformed", "refused", "cut_off", "rejected", "crashed"})
+
+
+class MindFailed(Exception):
+    """The mind gave nothing for these events. `blames` says whether they may be the reason."""
+
+    def __init__(self, kind: str, detail: str, *, retry_after: float = 0.0, usage: Usage | None = None) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind = kind
+        self.retry_after = retry_after
+        self.usage = usage or Usage()
+
+    @property
+    def blames(self) -> bool:
+        return self.kind in BLAMED
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a mind is given: new events of one project, and what the team has of it."""
+
+    project: str
+    slug: str
+    events: Sequence[SeenEvent]
+    notes: Sequence[KnownNote] = ()
+    rejected: Sequence[Rejected] = ()
+    state: dict[str, Any] = field(default_factory=dict)
+    # More of the same project follows: a mind that counts may wait with its notes.
+    is_last: bool = True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it. `state` is what the mind wants to be given next time, None where it keeps nothing."""
+
+    proposed: tuple[Proposed, ...] = ()
+    state: dict[str, Any] | None = None
+    usage: Usage = NO_TOKENS
+    dropped: tuple[str, ...] = ()
+
+
+class Mind(Protocol):
+    """Whatever turns events into proposals."""
+
+    name: str
+    model: str
+    version: str
+    budget: int
+
+    def weigh(self, event: SeenEvent) -> int:
+        """How much of the budget an event takes."""
+
+    def dream(self, material: Material) -> Outcome:
+        """The proposals of one batch. Raises MindFailed."""
+
+
+class DistillMind:
+    """Rules. Costs nothing, knows nothing but what it counts, and says on each note that it is no model."""
+
+    name = "distill"
+    model = ""
+    version = ""
+    # Bytes of payload at once; read as objects they take several times that.
+    budget = 6 * 1024 * 1024
+
+    def weigh(self, event: SeenEvent) -> int:
+        return 500 + len(orjson.dumps(event.payload, default=str))
+
+    def dream(self, material: Material) -> Outcome:
+        found = distill(material.events, project=material.project, slug=material.slug, state=material.state or None)
+        proposed = tuple(_proposed(draft) for draft in found.drafts) if material.is_last else ()
+        return Outcome(proposed, found.state)
+
+
+def _proposed(draft: Draft) -> Proposed:
+    """The draft as a note without citation marks: what a line rests on is kept beside the text."""
+    tiers = {statement.text: statement.tier for section in draft.sections for statement in section.statements}
+    lines, cited = [], []
+    for line in render(draft).splitlines():
+        found = _MARK.search(line)
+        text = line[: found.start()] if found else line
+        if found:
+            tier = tiers.get(text.removeprefix("- "), 3)
+            cited += [Cited(text, each.strip(), tier) for each in found[1].split(",")]
+        lines.append(text)
+    path, member = draft.path, None
+    if path.startswith("profile/"):
+        _, member, rest = path.split("/", 2)
+        path = f"profile/{rest}"
+    return Proposed(path, "\n".join(lines) + "\n", tuple(cited), f"Made by {MADE_BY}.", member)
+
+
+_MARK = re.compile(r" \[((?:evt_[\w.-]+)(?:, evt_[\w.-]+)*)\]$")
+
+
+class ModelMind:
+    """A language model, asked once a batch, and again with the error where its answer does not follow the form."""
+
+    name = "model"
+    version = prompt.VERSION
+    # Characters of the events as the prompt shows them: about 25,000 tokens.
+    budget = 100_000
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+        self.model = provider.model
+
+    def weigh(self, event: SeenEvent) -> int:
+        return len(prompt.line(event)) + 1
+
+    def dream(self, material: Material) -> Outcome:
+        if not material.events:
+            return Outcome()
+        question = prompt.compose(
+            project=material.project, slug=material.slug, notes=material.notes, rejected=material.rejected,
+            events=material.events,
+        )  # fmt: skip
+        shown = {event.id: event for event in material.events}
+        before: list[tuple[str, str]] = []
+        usage = Usage()
+        while True:
+            text, spent = self._ask(question, before, usage)
+            usage += spent
+            try:
+                read = answer.parse(
+                    text, shown=shown, notes=[note.path for note in material.notes], made_by=f"dream ({self.model})"
+                )
+            except answer.Refused as why:
+                raise MindFailed("refused", str(why), usage=usage) from why
+            except answer.Malformed as why:
+                if len(before) == ASKED_AGAIN:
+                    raise MindFailed("malformed", str(why), usage=usage) from why
+                again = f"This can't be read: {why}. Send the whole JSON object again, and nothing else."
+                before.append((text or "(nothing)", again))
+                continue
+            return Outcome(tuple(read.proposed), None, usage, tuple(read.dropped))
+
+    def _ask(self, question: str, before: list[tuple[str, str]], usage: Usage) -> tuple[str, Usage]:
+        try:
+            said = self.provider.ask(question, instructions=prompt.INSTRUCTIONS, before=before)
+        except ModelFailed as why:
+            raise MindFailed(why.kind, why.detail, retry_after=why.retry_after, usage=usage + why.usage) from why
+        return said.text, said.usage
+
+
+def chosen() -> Mind:
+    """The mind the settings name: a model, else the rules."""
+    if not settings.DREAM_MODEL:
+        return DistillMind()
+    return ModelMind(Provider(settings.DREAM_MODEL, settings.DREAM_MODEL_URL, settings.DREAM_MODEL_KEY))

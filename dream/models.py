@@ -1,0 +1,151 @@
+"""Dream runs, the windows they read, and how far each session has been dreamed."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from memory import ids
+from memory.events.models import Project, Session
+from memory.notes.models import Proposal
+from memory.tenants.models import Tenant, TenantOwned
+
+STATES = ["queued", "running", "succeeded", "no_change", "failed", "cancelled"]
+
+
+def run_id() -> str:
+    return ids.mint("dream")
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def unfinished(self) -> "RunQuerySet":
+        return self.filter(state__in=["queued", "running"])
+
+    def page(self, *, after: list[Any] | None, limit: int) -> list["Run"]:
+        """The latest runs, or those before the position (created_at, key)."""
+        rows = self.order_by("-created_at", "-id")
+        if after:
+            at, pk = datetime.fromisoformat(after[0]), after[1]
+            rows = rows.filter(Q(created_at__lt=at) | Q(created_at=at, id__lt=pk))
+        return list(rows[:limit])
+
+
+class Run(TenantOwned):
+    """One batch that reads events since the watermarks and proposes notes."""
+
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="dreams")
+    public_id = models.CharField(max_length=100, default=run_id)
+    state = models.CharField(max_length=10, default="queued")
+    mind = models.CharField(max_length=10, default="distill")
+    model = models.CharField(max_length=120, blank=True)
+    prompt_version = models.CharField(max_length=20, blank=True)
+    asked_by = models.CharField(max_length=200)
+    # Asked for by a person: also what is not finished yet. Else only up to each session's last Stop.
+    is_whole = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    # When what failed is tried again.
+    retry_at = models.DateTimeField(null=True)
+    events_read = models.IntegerField(default=0)
+    sessions_read = models.IntegerField(default=0)
+    tokens_in = models.BigIntegerField(default=0)
+    tokens_out = models.BigIntegerField(default=0)
+    tokens_cached = models.BigIntegerField(default=0)
+    error = models.TextField(blank=True)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "public_id"], name="one_dream_per_id"),
+            models.UniqueConstraint(
+                fields=["tenant"], condition=Q(state__in=["queued", "running"]), name="one_dream_at_a_time"
+            ),
+            models.CheckConstraint(condition=Q(state__in=STATES), name="a_dream_has_a_known_state"),
+        ]
+
+    def __str__(self) -> str:
+        return self.public_id
+
+
+class Window(TenantOwned):
+    """The events of one session that a run read, and what became of them."""
+
+    run = models.ForeignKey(Run, models.CASCADE, db_constraint=False, related_name="windows")
+    session = models.ForeignKey(Session, models.CASCADE, db_constraint=False, related_name="windows")
+    from_seq = models.BigIntegerField()
+    to_seq = models.BigIntegerField()
+    outcome = models.CharField(max_length=12)
+    detail = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "session", "from_seq"], name="a_window_is_read_once_a_run")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.session_id} {self.from_seq}-{self.to_seq}"
+
+
+class Change(TenantOwned):
+    """A proposal that a run made."""
+
+    run = models.ForeignKey(Run, models.CASCADE, db_constraint=False, related_name="changes")
+    proposal = models.ForeignKey(Proposal, models.CASCADE, db_constraint=False, related_name="+")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "proposal"], name="a_change_is_made_once_a_run")]
+
+    def __str__(self) -> str:
+        return f"{self.run_id} {self.proposal_id}"
+
+
+class Watermark(TenantOwned):
+    """How far a session has been dreamed. It moves by compare-and-set, in the transaction that writes proposals."""
+
+    session = models.ForeignKey(Session, models.CASCADE, db_constraint=False, db_index=False, related_name="watermarks")
+    seq = models.BigIntegerField(default=0)
+    failures = models.IntegerField(default=0)
+    retry_at = models.DateTimeField(null=True)
+    error = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["session"], name="one_watermark_per_session")]
+
+    def __str__(self) -> str:
+        return f"{self.session_id} {self.seq}"
+
+
+class Quarantined(TenantOwned):
+    """An event that made every dream fail; it waits for a person."""
+
+    session = models.ForeignKey(Session, models.CASCADE, db_constraint=False, related_name="+")
+    seq = models.BigIntegerField()
+    error = models.TextField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["session", "seq"], name="an_event_is_quarantined_once")]
+
+    def __str__(self) -> str:
+        return f"{self.session_id} {self.seq}"
+
+
+class Digest(TenantOwned):
+    """What the rules of `distill` remember of a project between runs: counts, never payloads."""
+
+    project = models.ForeignKey(Project, models.CASCADE, null=True, db_constraint=False, related_name="+")
+    version = models.IntegerField()
+    state = models.JSONField(default=dict)
+    # The state knows more than was proposed: a run ended between two batches.
+    has_news = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "project"], name="one_digest_per_project", nulls_distinct=False)
+        ]
+
+    def __str__(self) -> str:
+        return str(self.project_id)

@@ -1,0 +1,151 @@
+"""What the pages of dreams and sessions show: runs, and how far each session has been dreamt."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import (
+    BooleanField,
+    Case,
+    Count,
+    Exists,
+    ExpressionWrapper,
+    F,
+    OuterRef,
+    Prefetch,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+    Value,
+    When,
+)
+from django.db.models.functions import Coalesce
+
+from dream.models import Change, Run, Watermark, Window
+from memory.events import reading as events
+from memory.events.models import Session
+from memory.notes import reading as notes
+from memory.notes.models import Proposal
+from memory.recall.models import Telling, ToldNote
+from memory.tenants.access import Actor
+from memory.tenants.models import Tenant
+
+
+def runs(tenant: Tenant, *, by: Actor) -> QuerySet[Run]:
+    """Runs, the latest first, with the proposals counted that this person may see."""
+    seen = Q(changes__proposal__note__member__isnull=True) | Q(changes__proposal__note__member_id=by.member_pk)
+    rows: QuerySet[Run] = tenant.dreams.annotate(proposal_count=Count("changes", filter=seen))
+    return rows.order_by("-created_at", "-id")
+
+
+def position(run: Run) -> list[str]:
+    """Where a run stands in the list of the latest."""
+    return [run.created_at.isoformat(), str(run.pk)]
+
+
+def before(rows: QuerySet[Run], after: list[Any]) -> QuerySet[Run]:
+    """The runs that follow a position. The key decides between those of one instant."""
+    at, pk = datetime.fromisoformat(after[0]), after[1]
+    return rows.filter(Q(created_at__lt=at) | Q(created_at=at, pk__lt=pk))
+
+
+def timed(run: Run) -> Run:
+    """The run with how long it took, as far as it is."""
+    run.duration_s = (  # type: ignore[attr-defined]
+        (run.finished_at - run.started_at).total_seconds() if run.started_at and run.finished_at else None
+    )
+    return run
+
+
+def measured(run: Run, tenant: Tenant) -> None:
+    """Give a running dream the part of its events that it has read, in percent."""
+    run.progress = None  # type: ignore[attr-defined]
+    if run.state == "running":
+        ahead = waiting_events(tenant)
+        run.progress = 100 * run.events_read // max(1, run.events_read + ahead)  # type: ignore[attr-defined]
+
+
+def proposals(run: Run, *, by: Actor) -> list[Proposal]:
+    """What a run proposed, decided or not, as far as this person may see it."""
+    made = Change.objects.filter(run=run).values("proposal_id")
+    rows = (
+        Proposal.objects.filter(mine(by), pk__in=made)
+        .annotate(source_count=Count("sources"))
+        .select_related("note", "base", "decided_by")
+        .order_by("note__path_key", "pk")
+    )
+    return notes.titled(rows)
+
+
+def windows(run: Run) -> QuerySet[Window]:
+    """The stretches of sessions that a run read."""
+    return run.windows.select_related("session", "session__project").order_by("session_id", "from_seq")
+
+
+def mine(by: Actor | None) -> Q:
+    """What is on a note that this person may see: the team's, or their own."""
+    return Q(note__member__isnull=True) | Q(note__member_id=by.member_pk) if by else Q(note__member__isnull=True)
+
+
+def dreamt(rows: QuerySet[Session], *, by: Actor | None = None) -> QuerySet[Session]:
+    """Sessions with `dream_state` (done, waiting, failed, or "" for the memory's own) and `told_count`."""
+    seq = Coalesce(Subquery(Watermark.objects.filter(session=OuterRef("pk")).values("seq")[:1]), Value(0))
+    failed = Exists(Watermark.objects.filter(session=OuterRef("pk"), failures__gt=0))
+    told = Coalesce(
+        Subquery(
+            ToldNote.objects.filter(mine(by), telling__session=OuterRef("pk"))
+            .order_by()
+            .values("telling__session")
+            .annotate(count=Count("pk"))
+            .values("count")
+        ),
+        Value(0),
+    )
+    return rows.annotate(
+        watermark=seq,
+        told_count=told,
+        dream_state=Case(
+            When(is_internal=True, then=Value("")),
+            When(Q(ExpressionWrapper(failed, output_field=BooleanField())), then=Value("failed")),
+            When(last_seq__gt=F("watermark"), then=Value("waiting")),
+            default=Value("done"),
+        ),
+    )
+
+
+def waiting(tenant: Tenant) -> QuerySet[Session]:
+    """Sessions with events that no dream has read."""
+    rows = dreamt(events.asked(tenant.sessions.filter(is_internal=False)))
+    return rows.filter(last_seq__gt=F("watermark")).select_related("project").order_by("-last_received_at", "-id")
+
+
+def waiting_events(tenant: Tenant) -> int:
+    """How many events no dream has read."""
+    return waiting(tenant).aggregate(sum=Sum(F("last_seq") - F("watermark")))["sum"] or 0
+
+
+def failed(tenant: Tenant) -> list[Run]:
+    """The last run where it failed: its events wait."""
+    last: Run | None = tenant.dreams.order_by("-created_at", "-id").first()
+    return [last] if last and last.state == "failed" else []
+
+
+def tellings(session: Session, *, by: Actor) -> list[Telling]:
+    """What a session was told, with each note and why. Another member's own notes stay theirs here too."""
+    told = ToldNote.objects.filter(mine(by)).select_related("note", "revision").order_by("position", "pk")
+    rows = session.tellings.defer("text").select_related("event").prefetch_related(Prefetch("notes", queryset=told))
+    return list(rows.order_by("event__seq"))
+
+
+def learnt_from(session: Session, *, by: Actor) -> list[Proposal]:
+    """Proposals that rest on the session's events."""
+    rows = Proposal.objects.filter(mine(by), sources__event__session=session).distinct().select_related("note")
+    return notes.titled(rows.exclude(state="superseded").order_by("-created_at", "pk")[:20])
+
+
+def with_tellings(events: list[Any], told: list[Telling]) -> list[Any]:
+    """Each event with what was told in answer to it."""
+    by_event = {telling.event_id: telling for telling in told}
+    for event in events:
+        event.telling = by_event.get(event.pk)
+    return events

@@ -1,0 +1,211 @@
+"""What a dream reads of the team's memory, and how what came of it is written: in one transaction, or not at all."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q, QuerySet
+
+from dream.answer import Cited, Proposed
+from dream.mind import Outcome
+from dream.models import Change, Digest, Quarantined, Run, Watermark, Window
+from dream.prompt import KnownNote, Rejected
+from dream.windows import Batch, Span, Subject
+from memory.events.models import Event, Project
+from memory.notes import lines, review
+from memory.notes.models import Note, Proposal, Source, Tombstone
+from memory.notes.paths import InvalidPath
+from memory.notes.review import Draft, Evidence
+from memory.tenants.access import Actor
+from memory.tenants.models import Member, Tenant
+
+# The rules' state is kept under this number; another one starts from nothing.
+DIGEST_VERSION = 1
+# What a model is shown at most: the notes it could touch.
+MOST_NOTES = 60
+MOST_REJECTED = 200
+
+
+class Raced(Exception):
+    """A watermark is not where it was when the events were read: somebody else dreamed them."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A batch that was dreamed, or an event that is put aside (`quarantine` says why)."""
+
+    subject: Subject
+    batch: Batch
+    outcome: Outcome
+    is_last: bool = False
+    quarantine: str = ""
+
+
+def write(run: Run, written: Written, *, by: Actor) -> None:
+    """Move the watermarks and write what came of the events, inside the bound transaction. Raises Raced."""
+    for span in written.batch.spans:
+        _advance(run, span)
+        _set_window(run, span, "quarantined" if written.quarantine else "read", written.quarantine or _dropped(written))
+    for event in written.batch.events if written.quarantine else ():
+        span = written.batch.spans[0]
+        reason = {"error": written.quarantine[:2000]}
+        Quarantined.objects.get_or_create(
+            tenant_id=run.tenant_id, session_id=span.session_pk, seq=event.seq, defaults=reason
+        )
+    _set_digest(run, written)
+    for proposed in written.outcome.proposed:
+        _propose(run, written, proposed, by)
+    run_sessions = run.windows.values("session").distinct().count()
+    Run.objects.filter(pk=run.pk).update(sessions_read=run_sessions)
+
+
+def _advance(run: Run, span: Span) -> None:
+    """Compare and set: the watermark moves only from where it was read."""
+    stands = Watermark.objects.filter(session_id=span.session_pk, seq=span.after)
+    if stands.update(seq=span.upto, failures=0, retry_at=None, error=""):
+        return
+    if span.after or Watermark.objects.filter(session_id=span.session_pk).exists():
+        raise Raced(span.session_id)
+    try:
+        with transaction.atomic():
+            Watermark.objects.create(tenant_id=run.tenant_id, session_id=span.session_pk, seq=span.upto)
+    except IntegrityError:
+        raise Raced(span.session_id) from None
+
+
+def _set_window(run: Run, span: Span, outcome: str, detail: str) -> None:
+    Window.objects.update_or_create(
+        tenant_id=run.tenant_id, run=run, session_id=span.session_pk, from_seq=span.after + 1,
+        defaults={"to_seq": span.upto, "outcome": outcome, "detail": detail[:2000]},
+    )  # fmt: skip
+
+
+def _dropped(written: Written) -> str:
+    return "\n".join(written.outcome.dropped)
+
+
+def note_failure(run: Run, batch: Batch, error: str, *, retry_at: datetime, blamed: bool) -> None:
+    """The watermarks stay; the sessions are left alone until `retry_at`. Only what may be their fault is counted."""
+    for span in batch.spans:
+        mark, _ = Watermark.objects.get_or_create(tenant_id=run.tenant_id, session_id=span.session_pk)
+        Watermark.objects.filter(pk=mark.pk).update(
+            failures=F("failures") + int(blamed), retry_at=retry_at, error=error[:2000]
+        )
+        _set_window(run, span, "failed", error)
+
+
+def _digests(subject: Subject) -> QuerySet[Digest]:
+    return Digest.objects.filter(project_id=subject.pk) if subject.pk else Digest.objects.filter(project__isnull=True)
+
+
+def digest(subject: Subject) -> dict[str, Any]:
+    """What the rules remember of the project."""
+    row = _digests(subject).filter(version=DIGEST_VERSION).first()
+    return row.state if row else {}
+
+
+def has_news(subject: Subject) -> bool:
+    """True where the rules know more of the project than they have proposed."""
+    return _digests(subject).filter(has_news=True).exists()
+
+
+def untold() -> list[Subject]:
+    """Projects about which an earlier run ended before it proposed all that it had counted."""
+    rows = Digest.objects.filter(has_news=True, project__isnull=False).select_related("project")
+    rows = rows.order_by("project__slug")
+    return [Subject(str(row.project_id), _name(row.project), row.project.slug, ()) for row in rows if row.project]
+
+
+def _name(project: Project) -> str:
+    return project.name or project.slug
+
+
+def _set_digest(run: Run, written: Written) -> None:
+    state = written.outcome.state
+    if state is None:
+        return
+    values = {"version": DIGEST_VERSION, "state": state, "has_news": not written.is_last}
+    Digest.objects.update_or_create(tenant_id=run.tenant_id, project_id=written.subject.pk, defaults=values)
+
+
+def _propose(run: Run, written: Written, proposed: Proposed, by: Actor) -> None:
+    """Make the proposal, and list it under the run if it is new. A text that can't be a note is left out, and told."""
+    member = Member.objects.current().filter(handle=proposed.member).first() if proposed.member else None
+    if proposed.member and member is None:
+        return
+    evidence = (*_evidence(written, proposed.cited), *_kept(proposed, member))
+    draft = Draft(proposed.path, proposed.text, evidence, proposed.reason, member, proposed.operation)
+    try:
+        with transaction.atomic():
+            made = review.propose(Tenant(pk=run.tenant_id), draft, by=by)
+    except (InvalidPath, review.InvalidNote) as why:
+        _tell(run, written, f"{proposed.path}: {why}")
+        return
+    if made is not None and made.author_id == by.id:
+        Change.objects.get_or_create(tenant_id=run.tenant_id, run=run, proposal=made)
+
+
+def _tell(run: Run, written: Written, detail: str) -> None:
+    for span in written.batch.spans[:1]:
+        window = Window.objects.get(run=run, session_id=span.session_pk, from_seq=span.after + 1)
+        window.detail = f"{window.detail}\n{detail}".strip()[:2000]
+        window.save(update_fields=["detail"])
+
+
+def _evidence(written: Written, cited: Iterable[Cited]) -> list[Evidence]:
+    """The citations by internal key. Rules also cite events of earlier runs, which are looked up; unknown ones go."""
+    listed = list(cited)
+    keys = dict(written.batch.keys)
+    missing = {each.event for each in listed} - keys.keys()
+    if missing:
+        keys |= _keys(missing)
+    return [Evidence(each.line, keys[each.event], each.tier) for each in listed if each.event in keys]
+
+
+def _keys(public_ids: set[str]) -> dict[str, str]:
+    found = Event.objects.filter(public_id__in=public_ids).values_list("public_id", "pk")
+    return {public_id: str(pk) for public_id, pk in found}
+
+
+def known_notes(subject: Subject) -> tuple[KnownNote, ...]:
+    """The notes a mind may touch for this project: what a dream has proposed and nobody decided, else what stands."""
+    reach = Q(path_key__startswith=f"project/{subject.slug}/")
+    for family in ("tools/", "general/"):
+        reach |= Q(path_key__startswith=family)
+    rows = Note.objects.filter(reach, member__isnull=True, deleted_at__isnull=True).select_related("current")
+    notes = []
+    for note in rows.order_by("path_key", "pk")[:MOST_NOTES]:
+        waiting = _waiting(note)
+        current = note.current
+        if waiting is not None:
+            notes.append(KnownNote(note.path, waiting.text))
+        elif current is not None:
+            notes.append(KnownNote(note.path, current.text, current.author_kind == "member"))
+    return tuple(notes)
+
+
+def _waiting(note: Note) -> Proposal | None:
+    return Proposal.objects.open().filter(note=note, author_kind="dream", operation="write").first()
+
+
+def rejected() -> tuple[Rejected, ...]:
+    """What people turned down, latest first; lines in the words they were proposed in."""
+    found = Tombstone.objects.filter(note__member__isnull=True).select_related("note").order_by("-created_at", "-pk")
+    rows = list(found[:MOST_REJECTED])
+    said: dict[str, str] = {}
+    for proposal in Proposal.objects.filter(note__in={row.note_id for row in rows}, state="rejected").order_by("pk"):
+        said |= {lines.normal(line): line for line in proposal.text.splitlines()}
+    return tuple(Rejected(row.note.path, row.line and said.get(row.line, row.line)) for row in rows)
+
+
+def _kept(proposed: Proposed, member: Member | None) -> list[Evidence]:
+    """A line that stays as a dream wrote it keeps its sources, though this batch shows no event for it."""
+    note = Note.objects.filter(path=proposed.path, member=member).first()
+    waiting = _waiting(note) if note else None
+    if waiting is None:
+        return []
+    stays = {line.strip() for line in proposed.text.splitlines()} - {cited.line.strip() for cited in proposed.cited}
+    rows = Source.objects.filter(proposal=waiting).order_by("position", "pk")
+    return [Evidence(row.line, str(row.event_id), row.tier) for row in rows if row.line.strip() in stays]

@@ -1,0 +1,19 @@
+"""Addresses of dreams below /api/v1/, and pages of runs and of the sessions they read."""
+
+from django.urls import path
+
+from dream import api, views
+
+api_patterns = [
+    path("dreams", api.dream_list, name="api-dreams"),
+    path("dreams/<str:dream_id>", api.dream, name="api-dream"),
+    path("dreams/<str:dream_id>/cancel", api.cancel, name="api-dream-cancel"),
+]
+page_patterns = [
+    path("sessions/", views.sessions, name="sessions"),
+    path("sessions/<str:public_id>/", views.session, name="session"),
+    path("events/<str:public_id>/", views.event, name="event"),
+    path("dreams/", views.dreams, name="dreams"),
+    path("dreams/start/", views.dream_start, name="dream_start"),
+    path("dreams/<str:public_id>/", views.dream, name="dream"),
+]

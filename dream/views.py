@@ -1,0 +1,133 @@
+"""Pages of dream runs, and of the sessions they read."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_GET, require_POST
+
+from dream import reading, run
+from memory.events import reading as events
+from memory.events.models import Session
+from memory.notes import reading as notes
+from memory.tenants import pages
+from memory.tenants.access import TenantRequest, needs
+
+PAGE = 50
+EVENTS = 100
+
+
+@require_GET
+@needs("session.read")
+def sessions(request: TenantRequest, slug: str) -> HttpResponse:
+    asked = {name: pages.asked(request, name) for name in ("q", "project", "client", "state")}
+    filtered = events.filtered(
+        events.sessions(request.tenant), q=asked["q"], project=asked["project"], client=asked["client"]
+    )
+    rows: Any = reading.dreamt(filtered, by=request.actor)
+    if asked["state"] == "open":
+        rows = rows.filter(state="open")
+    elif asked["state"]:
+        rows = rows.filter(dream_state=asked["state"])
+    after = pages.cursor_of(request, "sessions")
+    if after:
+        rows = events.before(rows, after)
+    found = list(rows[: PAGE + 1])
+    last = found[PAGE - 1] if len(found) > PAGE else None
+    context = {
+        **asked,
+        "sessions": found[:PAGE],
+        "next_url": pages.next_url(request, "sessions", events.position(last) if last else None),
+        "projects": request.tenant.projects.current().order_by("slug"),
+        "clients": events.clients(request.tenant),
+    }
+    return pages.answer(
+        request, "events/sessions.html", "events/_sessions.html", context, more="events/_session_rows.html"
+    )
+
+
+@require_GET
+@needs("session.read")
+def session(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    """The timeline, what was told, what was learnt."""
+    rows: Any = reading.dreamt(events.sessions(request.tenant), by=request.actor)
+    read: Session = get_object_or_404(rows, public_id=public_id)
+    name = f"session:{public_id}"
+    after = pages.cursor_of(request, name)
+    found = list(events.timeline(read).filter(seq__gt=after[0] if after else 0)[: EVENTS + 1])
+    told = reading.tellings(read, by=request.actor)
+    context = {
+        "session": read,
+        "events": reading.with_tellings(found[:EVENTS], told),
+        "next_url": pages.next_url(request, name, [found[EVENTS - 1].seq] if len(found) > EVENTS else None),
+        "tellings": told,
+        "repeated": events.repeated(read),
+        "proposals": reading.learnt_from(read, by=request.actor),
+    }
+    return pages.answer(request, "events/session.html", "events/_event_rows.html", context)
+
+
+@require_GET
+@needs("session.read")
+def event(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    """One event and its payload, made readable."""
+    rows = request.tenant.events.select_related("session", "session__project")
+    read = get_object_or_404(rows, public_id=public_id)
+    text, is_cut = events.readable(read)
+    context = {
+        "event": read,
+        "payload_text": text,
+        "is_cut": is_cut,
+        "citing": notes.citing(read, by=request.actor),
+        "previous": events.timeline(read.session).filter(seq=read.seq - 1).first(),
+        "next": events.timeline(read.session).filter(seq=read.seq + 1).first(),
+    }
+    return pages.answer(request, "events/event.html", "events/_payload.html", context)
+
+
+@require_GET
+@needs("dream.read")
+def dreams(request: TenantRequest, slug: str) -> HttpResponse:
+    return show_dreams(request)
+
+
+def show_dreams(request: TenantRequest, *, problem: str = "", status: int = 200) -> HttpResponse:
+    """Runs, the latest first."""
+    rows = reading.runs(request.tenant, by=request.actor)
+    after = pages.cursor_of(request, "dreams")
+    found = [reading.timed(row) for row in (reading.before(rows, after) if after else rows)[: PAGE + 1]]
+    context = {
+        "runs": found[:PAGE],
+        "next_url": pages.next_url(request, "dreams", reading.position(found[PAGE - 1]) if len(found) > PAGE else None),
+        "waiting_count": reading.waiting_events(request.tenant),
+        "running": any(row.state in ("queued", "running") for row in found),
+        "has_model": bool(settings.DREAM_MODEL),
+        "problem": problem,
+    }
+    return pages.answer(request, "dream/runs.html", "dream/_runs.html", context, status=status)
+
+
+@require_GET
+@needs("dream.read")
+def dream(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    """What a run read and what it proposes."""
+    read = reading.timed(get_object_or_404(reading.runs(request.tenant, by=request.actor), public_id=public_id))
+    reading.measured(read, request.tenant)
+    context = {
+        "run": read,
+        "proposals": reading.proposals(read, by=request.actor),
+        "windows": reading.windows(read),
+    }
+    return pages.answer(request, "dream/run.html", "dream/_run.html", context)
+
+
+@require_POST
+@needs("dream.start")
+def dream_start(request: TenantRequest, slug: str) -> HttpResponse:
+    try:
+        run.start(request.tenant, by=request.actor)
+    except run.AlreadyRunning:
+        problem = "A dream waits or runs already. It is below; start another when it has ended."
+        return show_dreams(request, problem=problem, status=409)
+    return show_dreams(request) if request.htmx else redirect("dreams", slug)

@@ -1,0 +1,27 @@
+"""The stored bytes of an event's payload, wherever they are kept."""
+
+import zlib
+from typing import Any
+
+import orjson
+
+from memory.events.models import Event
+from memory.graph.models import Body
+
+
+def stored(event: Event) -> bytes | None:
+    """The payload as it was stored, byte for byte; None where retention has dropped it. The tenant must be bound."""
+    if event.body is not None:
+        return event.body.encode()
+    body = Body.objects.filter(tenant_id=event.tenant_id, sha256=bytes(event.sha256)).order_by("stored_on").first()
+    if body is None:
+        return None
+    content = bytes(body.content)
+    return zlib.decompress(content) if body.codec == "zlib" else content
+
+
+def payload(event: Event) -> dict[str, Any]:
+    """The payload as JSON; `{}` where it is gone."""
+    raw = stored(event)
+    value = orjson.loads(raw) if raw else {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,152 @@
+"""Projects: which places belong to one, which are likely the same, and how a person brings them together."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.db import connection, transaction
+from django.db.models import Count, Max, Q, QuerySet
+
+from memory.events.models import Project, ProjectRoot, Session
+from memory.tenants import access, audit
+from memory.tenants.access import Actor
+
+
+class CannotMerge(ValueError):
+    """The two are one already, or one of them is merged away; the message says which."""
+
+
+class PlaceTaken(ValueError):
+    """The place belongs to another project; `project` names it."""
+
+    def __init__(self, place: str, project: Project) -> None:
+        super().__init__(f"{place} belongs to {project.slug}. Merge the two projects instead.")
+        self.project = project
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """Two projects that are probably one, and why."""
+
+    one: Project
+    other: Project
+    why: str
+
+
+def with_counts(projects: QuerySet[Project]) -> QuerySet[Project]:
+    """Projects with `session_count` and `last_at`."""
+    return projects.annotate(
+        session_count=Count("sessions", filter=Q(sessions__is_internal=False), distinct=True),
+        last_at=Max("sessions__last_received_at"),
+    )
+
+
+def merge(project: Project, *, into: Project, by: Actor) -> None:
+    """Make `project` a part of `into`: its places and sessions go over, and whatever comes from there follows.
+
+    Raises Refused, CannotMerge.
+    """
+    access.require(by, "project.edit")
+    with transaction.atomic():
+        _one_change_at_a_time(project)
+        locked = {
+            row.pk: row
+            for row in Project.objects.select_for_update().filter(pk__in=[project.pk, into.pk]).order_by("pk")
+        }
+        if project.pk == into.pk or len(locked) != 2:
+            raise CannotMerge("Choose two different projects of this team.")
+        if any(row.merged_into_id for row in locked.values()):
+            raise CannotMerge("One of the two is merged into another project already.")
+        ProjectRoot.objects.filter(project=project).update(project=into)
+        Session.objects.filter(project=project).update(project=into)
+        Project.objects.filter(Q(pk=project.pk) | Q(merged_into=project)).update(merged_into=into)
+        audit.record(by, "project.edit", project.public_id, before=project.slug, after=f"merged into {into.slug}")
+    project.merged_into = into
+
+
+def map_root(project: Project, kind: str, place: str, *, by: Actor) -> ProjectRoot:
+    """Say that a place (a normalised remote, or a folder) belongs to a project. Raises Refused, PlaceTaken."""
+    access.require(by, "project.edit")
+    with transaction.atomic():
+        _one_change_at_a_time(project)
+        root, made = ProjectRoot.objects.get_or_create(
+            tenant_id=project.tenant_id, kind=kind, place=place, defaults={"project": project}
+        )
+        if root.project_id != project.pk:
+            raise PlaceTaken(place, root.project)
+        if made:
+            _adopt(project, root)
+            audit.record(by, "project.edit", project.public_id, after=f"{kind} {place}"[:200])
+    return root
+
+
+def unmap_root(root: ProjectRoot, *, by: Actor) -> None:
+    """Forget a place; its sessions stay where they are. Raises Refused."""
+    access.require(by, "project.edit")
+    with transaction.atomic():
+        audit.record(by, "project.edit", root.project.public_id, before=f"{root.kind} {root.place}"[:200])
+        root.delete()
+
+
+def _one_change_at_a_time(project: Project) -> None:
+    """The same lock as `place_project` in SQL takes, so that no session is placed meanwhile."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('project ' || %s, 0))", [str(project.tenant_id)])
+
+
+def _adopt(project: Project, root: ProjectRoot) -> None:
+    """Sessions at the place that had no project get this one."""
+    if root.kind == "root":
+        at = Q(cwd=root.place) | Q(cwd__startswith=f"{root.place}/")
+        Session.objects.filter(at, project__isnull=True).update(project=project)
+
+
+def likely_same(projects: QuerySet[Project]) -> list[Likeness]:
+    """Pairs to offer for merging: the same name at two places, or a worktree beside its repository."""
+    known = list(projects.current().prefetch_related("roots").order_by("created_at", "pk"))  # type: ignore[attr-defined]
+    found = []
+    for place, one in enumerate(known):
+        for other in known[place + 1 :]:
+            why = _likeness(one, other)
+            if why:
+                found.append(Likeness(one, other, why))
+    return found
+
+
+def _likeness(one: Project, other: Project) -> str:
+    remotes = [{root.place for root in project.roots.all() if root.kind == "remote"} for project in (one, other)]
+    for mine in _last_parts(remotes[0]):
+        if mine in _last_parts(remotes[1]):
+            return f"both remotes are called {mine}: a fork, or a new address"
+    if all(remotes):
+        return ""
+    names = [set(_names(project)) for project in (one, other)]
+    if shared := names[0] & names[1]:
+        return f"both are called {min(shared)}"
+    for folder in _folders(one):
+        for near in _folders(other):
+            if _is_worktree(folder, near) or _is_worktree(near, folder):
+                return f"{near} looks like a worktree of {folder}"
+    return ""
+
+
+def _folders(project: Project) -> list[str]:
+    return [root.place for root in project.roots.all() if root.kind == "root"]
+
+
+def _last_parts(places: set[str]) -> list[str]:
+    return sorted(place.rsplit("/", 1)[-1] for place in places)
+
+
+def _names(project: Project) -> Iterator[str]:
+    for root in project.roots.all():
+        yield re.sub(r"[^a-z0-9]+", "-", root.place.rsplit("/", 1)[-1].lower()).strip("-")
+
+
+def _is_worktree(folder: str, near: str) -> bool:
+    """`shop-fix-totals` or `shop.wt/fix` beside `shop`; tools put worktrees below a folder of their own too."""
+    parent, _, name = folder.rpartition("/")
+    if not name or not near.startswith(f"{parent}/"):
+        return False
+    first = near[len(parent) + 1 :].split("/", 1)[0]
+    return first != name and re.match(rf"{re.escape(name)}[-_.]", first) is not None

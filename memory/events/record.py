@@ -1,0 +1,230 @@
+"""Events into the database: a batch in one round trip, each with its `seq` under the session's lock."""
+
+import base64
+import hashlib
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+import orjson
+import psycopg
+import uuid_utils
+from django.db import connection
+from psycopg.errors import DeadlockDetected, SerializationFailure, UniqueViolation
+
+from memory.tenants.access import MAY, SCOPES
+
+# A larger body leaves the row: a page of events must not drag megabytes along.
+SPILL_BYTES: Final = 16 * 1024
+EDGE_BYTES: Final = 2 * 1024
+_ROLES: Final = sorted(MAY["event.record"] - {"agent", "dream"})
+_SCOPES: Final = sorted(scope for scope, actions in SCOPES.items() if "event.record" in actions)
+_LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+_TO_TYPEID: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", _LETTERS.encode())
+_ATTEMPTS: Final = 5
+
+Answer = TypeVar("Answer")
+
+
+class UnknownKey(Exception):
+    """The agent key is unknown, expired or revoked."""
+
+
+class MayNotRecord(Exception):
+    """The key has no scope for it, or its owner no role."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The session an event belongs to, and where it works."""
+
+    client: str
+    key: str
+    git_remote: str = ""
+    workspace_root: str = ""
+    is_internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One event fit to be stored: without secrets, without text that PostgreSQL refuses."""
+
+    home: Home
+    name: str
+    kind: str
+    key: str
+    body: bytes
+    key_is_given: bool = False
+    occurred_at: datetime | None = None
+    agent_id: str = ""
+    tool: str = ""
+    tool_use_id: str = ""
+    summary: str = ""
+    prompt: str = ""
+    source: str = ""
+    model: str = ""
+    cwd: str = ""
+    transcript_path: str = ""
+    resumed_from: str = ""
+    renews: bool = False
+    redactions: int = 0
+    sanitized: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What became of an arrival: `new`, `repeat`, or `conflict` (its given key holds another body)."""
+
+    outcome: str
+    event_id: str
+    session_id: str
+    seq: int
+    event_pk: str
+    session_pk: str
+    tenant_pk: str
+    member_pk: str | None
+
+
+def record(key_hash: bytes, arrivals: Sequence[Arrival]) -> list[Recorded]:
+    """Store what an agent key's holder sent, in a transaction of its own; the answers in the order of the arrivals.
+
+    Raises UnknownKey, MayNotRecord.
+    """
+    batch = _Batch(arrivals)
+    rows = _persistently(
+        lambda: _rows(
+            "SELECT i, outcome, event_id, session_id, seq, event_pk, session_pk, tenant_pk, member_pk"
+            " FROM record_events(%b, %t, %t, %t::jsonb, %t::jsonb, %b)",
+            (key_hash, _ROLES, _SCOPES, batch.sessions, batch.events, batch.bodies),
+        )
+    )
+    if not rows:
+        raise UnknownKey
+    if rows[0][0] < 0:
+        raise MayNotRecord
+    return [
+        Recorded(*row[1:5], str(row[5]), str(row[6]), str(row[7]), str(row[8])) for row in sorted(rows, key=_ordinal)
+    ]
+
+
+def store(tenant_pk: str, member_pk: str | None, arrivals: Sequence[Arrival]) -> list[Recorded]:
+    """Store a batch in the running transaction, which is bound to the tenant: what imports call."""
+    batch = _Batch(arrivals)
+    rows = _rows(
+        "SELECT i, outcome, event_id, session_id, seq, event_pk, session_pk"
+        " FROM store_events(%t::uuid, %t::uuid, NULL, %t::jsonb, %t::jsonb, %b)",
+        (tenant_pk, member_pk, batch.sessions, batch.events, batch.bodies),
+    )
+    return [Recorded(*row[1:5], str(row[5]), str(row[6]), tenant_pk, member_pk) for row in sorted(rows, key=_ordinal)]
+
+
+def _ordinal(row: tuple[Any, ...]) -> int:
+    return int(row[0])
+
+
+def _persistently(attempt: Callable[[], Answer]) -> Answer:
+    """Of two that give one key to two sessions, or open the same sessions crosswise, one is told to come again."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return attempt()
+        except (UniqueViolation, DeadlockDetected, SerializationFailure):
+            continue
+    return attempt()
+
+
+def _rows(sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    """Rows by psycopg's own cursor: parameters go binary and beside the statement, which the server keeps prepared."""
+    connection.ensure_connection()
+    with psycopg.Cursor(connection.connection) as cursor:
+        cursor.execute(sql.encode(), values, prepare=True)
+        return cursor.fetchall()
+
+
+class _Batch:
+    """Arrivals as the SQL function takes them: sessions once, events, and large bodies beside them."""
+
+    def __init__(self, arrivals: Sequence[Arrival]) -> None:
+        self.bodies: list[bytes] = []
+        self._homes: dict[tuple[str, str], int] = {}
+        self._sessions: list[dict[str, Any]] = []
+        self.events = _json([self._event(place, arrival) for place, arrival in enumerate(arrivals)])
+        self.sessions = _json(self._sessions)
+
+    def _session(self, home: Home) -> int:
+        place = self._homes.setdefault((home.client, home.key), len(self._sessions))
+        if place == len(self._sessions):
+            pk, public_id = new_ids("ses")
+            self._sessions.append(
+                {
+                    "s": place,
+                    "pk": pk,
+                    "id": public_id,
+                    "client": home.client,
+                    "key": home.key,
+                    "remote": home.git_remote,
+                    "root": home.workspace_root,
+                    "internal": home.is_internal,
+                }
+            )
+        elif home.git_remote and not self._sessions[place]["remote"]:
+            self._sessions[place]["remote"] = home.git_remote
+        return place
+
+    def _event(self, place: int, arrival: Arrival) -> dict[str, Any]:
+        pk, public_id = new_ids("evt")
+        body = arrival.body
+        event: dict[str, Any] = {
+            "i": place,
+            "s": self._session(arrival.home),
+            "pk": pk,
+            "id": public_id,
+            "client": arrival.home.client,
+            "name": arrival.name,
+            "kind": arrival.kind,
+            "key": arrival.key,
+            "is_given": arrival.key_is_given,
+            "at": arrival.occurred_at,
+            "agent": arrival.agent_id,
+            "tool": arrival.tool,
+            "use": arrival.tool_use_id,
+            "summary": arrival.summary,
+            "sha": hashlib.sha256(body).hexdigest(),
+            "size": len(body),
+            "head": "",
+            "tail": "",
+            "redactions": arrival.redactions,
+            "sanitized": arrival.sanitized,
+            "prompt": _first_line(arrival.prompt),
+            "source": arrival.source,
+            "model": arrival.model,
+            "cwd": arrival.cwd,
+            "path": arrival.transcript_path,
+            "resumed": arrival.resumed_from,
+            "renews": arrival.renews,
+        }
+        if len(body) <= SPILL_BYTES:
+            event["body"] = body.decode()
+        else:
+            event["spill"] = len(self.bodies)
+            event["head"] = body[:EDGE_BYTES].decode(errors="ignore")
+            event["tail"] = body[-EDGE_BYTES:].decode(errors="ignore")
+            self.bodies.append(zlib.compress(body, 3))
+        return event
+
+
+def new_ids(prefix: str) -> tuple[str, str]:
+    """An internal key and the public id over the same UUIDv7; a tenth of what the typeid package takes."""
+    fresh = uuid_utils.uuid7()
+    # base32 of 130 bits: five bytes make eight letters, so the uuid is padded in front to 20 bytes.
+    letters = base64.b32encode(b"\0\0\0\0" + fresh.bytes).translate(_TO_TYPEID)[6:].decode()
+    return str(fresh), f"{prefix}_{letters}"
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _first_line(prompt: str) -> str:
+    return prompt.lstrip()[:1000].partition("\n")[0].strip()[:200]

@@ -1,0 +1,219 @@
+"""The agents' door: hook calls one by one and in batches. Both check the key, bind and write in one round trip."""
+
+import time
+from typing import Any, Final
+
+import orjson
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+
+from memory.events.record import MayNotRecord, Recorded, UnknownKey, record
+from memory.hooks import receive, tell
+from memory.hooks.answers import answer
+from memory.hooks.payloads import Told, known_client
+from memory.problems import Problem, forbidden, unauthenticated
+from memory.tenants import audit, rls
+from memory.tenants.access import brings_own_transaction
+from memory.tenants.middleware import bearer, key_actor
+from memory.tenants.rest import describe
+
+_KNOWN_FOR: Final = 60.0
+_known: dict[bytes, float] = {}
+
+
+@csrf_exempt
+@require_POST
+@brings_own_transaction
+def hook(request: HttpRequest, client: str) -> HttpResponse:
+    """One hook call: stored once, answered with what the harness prints on stdout."""
+    key_hash = welcome(request)
+    name = known_client(client)
+    if name is None:
+        raise receive.unknown_client(client)
+    raw = request.body
+    call = receive.Call(name, receive.read_payload(raw), raw, told(request), header(request, "Idempotency-Key"))
+    [arrival] = receive.arrivals([call])
+    row = recorded(request, key_hash, arrival)
+    if receive.is_conflict(arrival, row):
+        raise receive.conflict(row)
+    said = answer(arrival.home.client, arrival.kind, tell.telling(arrival, row))
+    return HttpResponse(
+        orjson.dumps(said),
+        content_type="application/json",
+        headers={
+            "X-Team-Memory-Event": row.event_id,
+            "X-Team-Memory-Session": row.session_id,
+            "X-Team-Memory-Outcome": "new" if row.outcome == "new" else "repeat",
+        },
+    )
+
+
+@csrf_exempt
+@require_POST
+@brings_own_transaction
+def batch(request: HttpRequest) -> HttpResponse:
+    """Many events, one a line. A line that can't be stored is refused alone, by its number."""
+    key_hash = welcome(request)
+    try:
+        tally = receive.record_lines(key_hash, request.body.split(b"\n"), told=told(request))
+    except UnknownKey:
+        raise unauthenticated() from None
+    except MayNotRecord:
+        raise refused(request) from None
+    refusals = [{"line": one.line, "code": one.code, "detail": one.detail} for one in tally.refused]
+    said = {"accepted": tally.accepted, "repeated": tally.repeated, "refused": refusals}
+    return HttpResponse(orjson.dumps(said), content_type="application/json")
+
+
+def welcome(request: HttpRequest) -> bytes:
+    """The digest of the presented key, looked up before a body is worked on unless it was good a minute ago.
+
+    The write itself checks the key again, so a revoked one ends at once.
+    """
+    key_hash = bearer(request)
+    now = time.monotonic()
+    if _known.get(key_hash, 0.0) < now:
+        key_actor(request)
+        if len(_known) > 10_000:
+            _known.clear()
+        _known[key_hash] = now + _KNOWN_FOR
+    return key_hash
+
+
+def recorded(request: HttpRequest, key_hash: bytes, arrival: Any) -> Recorded:
+    """The stored event. Raises Problem 401 or 403."""
+    try:
+        [row] = record(key_hash, [arrival])
+    except UnknownKey:
+        raise unauthenticated() from None
+    except MayNotRecord:
+        raise refused(request) from None
+    return row
+
+
+def refused(request: HttpRequest) -> Problem:
+    """403, and a line of the audit."""
+    actor = key_actor(request)
+    with rls.tenant_scope(actor.tenant_pk):
+        audit.record(actor, "event.record", request.path_info, outcome="refused")
+    return forbidden("event.record")
+
+
+def told(request: HttpRequest) -> Told:
+    """What the hook client says beside the payload."""
+    return Told(
+        event=request.GET.get("event", "")[:80],
+        remote=header(request, "X-Team-Memory-Remote"),
+        root=header(request, "X-Team-Memory-Root"),
+        at=header(request, "X-Team-Memory-At"),
+        is_internal=header(request, "X-Team-Memory-Internal") == "1",
+    )
+
+
+def header(request: HttpRequest, name: str) -> str:
+    """A header as the UTF-8 it was sent in; WSGI hands it over as Latin-1."""
+    value = str(request.headers.get(name, ""))
+    try:
+        return value.encode("latin-1").decode().strip()
+    except UnicodeError:
+        return value.strip()
+
+
+_PROBLEM: Final = {"description": "application/problem+json", "content": {"application/problem+json": {}}}
+_HEADERS: Final = [
+    {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "schema": {"type": "string"},
+        "description": "The event's identity. Another payload under the same key is 409.",
+    },
+    {
+        "name": "X-Team-Memory-Remote",
+        "in": "header",
+        "schema": {"type": "string"},
+        "description": "The git remote of the work; it decides the project.",
+    },
+    {"name": "X-Team-Memory-Root", "in": "header", "schema": {"type": "string"}, "description": "The workspace root."},
+    {"name": "X-Team-Memory-At", "in": "header", "schema": {"type": "string"}, "description": "When it happened."},
+    {
+        "name": "X-Team-Memory-Internal",
+        "in": "header",
+        "schema": {"type": "string", "enum": ["1"]},
+        "description": "The session is the memory's own; it is stored and never learnt from.",
+    },
+]
+describe(
+    "/api/v1/hooks/{client}",
+    "post",
+    {
+        "operationId": "hooks_receive",
+        "summary": "Take one hook call of a coding agent",
+        "description": "The body is the hook's stdin as it was; the answer is what the harness reads from its stdout.",
+        "tags": ["hooks"],
+        "parameters": [
+            {
+                "name": "client",
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string"},
+                "description": "The harness, e.g. claude-code.",
+            },
+            {
+                "name": "event",
+                "in": "query",
+                "schema": {"type": "string"},
+                "description": "The event's name where the payload lacks it.",
+            },
+            *_HEADERS,
+        ],
+        "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}},
+        "responses": {
+            "200": {
+                "description": "Stored, or stored before",
+                "content": {"application/json": {"schema": {"type": "object"}}},
+            },
+            **dict.fromkeys(("400", "401", "403", "404", "409", "413"), _PROBLEM),
+        },
+    },
+)
+describe(
+    "/api/v1/events/batch",
+    "post",
+    {
+        "operationId": "events_batch",
+        "summary": "Take many hook calls at once",
+        "description": 'NDJSON: {"client", "event"?, "key"?, "occurred_at"?, "git_remote"?, "workspace_root"?, "payload"}.',
+        "tags": ["hooks"],
+        "parameters": _HEADERS[1:],
+        "requestBody": {"required": True, "content": {"application/x-ndjson": {"schema": {"type": "string"}}}},
+        "responses": {
+            "200": {
+                "description": "Counts, and the lines that were refused",
+                "content": {
+                    "application/json": {
+                        "schema": {
+                            "type": "object",
+                            "properties": {
+                                "accepted": {"type": "integer"},
+                                "repeated": {"type": "integer"},
+                                "refused": {
+                                    "type": "array",
+                                    "items": {
+                                        "type": "object",
+                                        "properties": {
+                                            "line": {"type": "integer"},
+                                            "code": {"type": "string"},
+                                            "detail": {"type": "string"},
+                                        },
+                                    },
+                                },
+                            },
+                        }
+                    }
+                },
+            },
+            **dict.fromkeys(("400", "401", "403", "413"), _PROBLEM),
+        },
+    },
+)

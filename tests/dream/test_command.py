@@ -1,0 +1,53 @@
+"""`manage.py dream`."""
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from dream import run as dreams
+from dream.models import Run
+from memory.tenants.access import member_actor
+from memory.tenants.models import AuditEntry, Due
+from tests.dream.told import prompt, ran, stop, tell
+
+
+def dream(team: str) -> str:
+    said = StringIO()
+    call_command("dream", tenant=team, stdout=said)
+    return said.getvalue()
+
+
+def test_it_says_what_it_read_what_it_proposes_and_by_which_mind(acme: Any, alice: Any, bound: Any) -> None:
+    tell(alice, "s1", prompt("Always run make lint before you commit anything here."), *ran("make lint"), stop())
+    said = dream("acme")
+    assert "Read 4 events of 1 sessions by distill (rules, no model)" in said
+    assert "write  team/project/shop/rules.md" in said
+    assert "no_change. Read 0 events" in dream("acme")
+    with bound(acme):
+        assert AuditEntry.objects.filter(action="dream.start", actor_kind="command").count() == 2
+        assert not Due.objects.exists()
+
+
+def test_an_unknown_team_is_one_clear_line(acme: Any) -> None:
+    with pytest.raises(CommandError, match="no team 'nobody'"):
+        dream("nobody")
+
+
+def test_it_does_not_start_beside_another(acme: Any, alice: Any, bound: Any) -> None:
+    with bound(acme):
+        first = dreams.start(acme, by=member_actor(alice))
+    with pytest.raises(CommandError, match=first.public_id):
+        dream("acme")
+
+
+def test_a_model_that_is_none_fails_the_run_for_all_to_see(acme: Any, alice: Any, bound: Any, settings: Any) -> None:
+    settings.DREAM_MODEL = "gpt-5"
+    tell(alice, "s1", prompt("hello there"), stop())
+    with pytest.raises(CommandError, match="'gpt-5' is no model"):
+        dream("acme")
+    with bound(acme):
+        run = Run.objects.get()
+        assert run.state == "failed" and run.retry_at is not None
+        assert Due.objects.get().due_at == run.retry_at
