@@ -45,18 +45,18 @@ def restore(file: Path, *, force: bool) -> None:
     tool = _tool("pg_restore", parameters)
     with tempfile.TemporaryDirectory() as folder:
         listed = _run([tool, "--list", str(file)], parameters)
-        wanted, script = Path(folder, "list"), Path(folder, "script.sql")
+        wanted, script, defaults = (Path(folder, name) for name in ("list", "script.sql", "defaults.sql"))
         wanted.write_text("\n".join(line for line in listed.splitlines() if not _NOT_OURS.match(line)))
         content = Path(folder, "content.sql")
         content.touch(mode=0o600)
         _run([tool, "--no-owner", "-L", str(wanted), "-f", str(content), str(file)], parameters)
         # Emptied and filled in one transaction. DROP OWNED leaves the schema, the extensions and the queue, which
-        # are others'; the default rights go with it and are given again before anything is made.
-        script.write_text(
-            f"SET client_min_messages = warning;\nDROP OWNED BY CURRENT_USER CASCADE;{roles.DEFAULTS_SQL}"
-        )
+        # are others'. The default rights go with it and are given again at the end: at the start they would give the
+        # runtime role more than the backup says, since a dump only adds rights (the audit could then be rewritten).
+        script.write_text("SET client_min_messages = warning;\nDROP OWNED BY CURRENT_USER CASCADE;")
+        defaults.write_text(roles.DEFAULTS_SQL)
         psql = [_tool("psql", parameters), "-X", "-q", "-v", "ON_ERROR_STOP=1", "--single-transaction"]
-        _run([*psql, "-o", os.devnull, "-f", str(script), "-f", str(content)], parameters)
+        _run([*psql, "-o", os.devnull, "-f", str(script), "-f", str(content), "-f", str(defaults)], parameters)
     with psycopg.connect(**parameters, autocommit=True) as fresh:
         fresh.execute("ANALYZE")
     if not os.environ.get("DATABASE_URL"):
