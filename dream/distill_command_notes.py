@@ -75,9 +75,9 @@ def _of_kind(state: dict[str, Any], kind: str, uses: dict[str, tuple[str, str]])
     if kind == "run":
         again = [(text, row) for text, row in rows if row["ok"] > 1 and not _SCRATCH.search(text)][:3]
         return [_form_line(text, row, uses) for text, row in again]
-    lines = [_form_line(text, row, uses) for text, row in whole[: {"test": 5, "build": 5, "lint": 4}.get(kind, 3)]]
+    lines = [_form_line(text, row, uses) for text, row in whole[: {"test": 5, "build": 5, "lint": 4}.get(kind, 2)]]
     parts = [line for forms in _in_parts(state, kind) if (line := _family_line(forms))]
-    return lines + parts[:2]
+    return lines + parts[: 2 if kind == "test" else 1 if kind in ("build", "lint") or not lines else 0]
 
 
 def _worth(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -120,7 +120,7 @@ def _family_line(forms: Forms) -> Statement | None:
     text = f"`{best}`{_others(forms)}: "
     text += _record({"before": runs, "ok": ok, "failed": failed})
     if flags := _flags(good):
-        text += f"; flags that worked: {flags}"
+        text += f"; flags: {flags}"
     others = sorted((ev for _, other in good for ev in other["ok_ev"]), reverse=True)
     return Statement(f"{text}.", tuple(dict.fromkeys([row["ok_ev"][0], *others]))[:2], OWN_AGENT)
 
@@ -151,7 +151,7 @@ def _tickets(state: dict[str, Any]) -> list[Statement]:
         if not row["kind"] and row["fam"].split()[0] in _TICKETS and row.get("ok") and not _LOOKS.search(text):
             families.setdefault(str(row["fam"]), []).append((text, row))
     worth = [(-_sum([row for _, row in forms], "ok"), forms) for _, forms in sorted(families.items())]
-    return [_ticket_line(forms, -ok) for ok, forms in sorted(worth, key=lambda item: item[0]) if ok < -2][:4]
+    return [_ticket_line(forms, -ok) for ok, forms in sorted(worth, key=lambda item: item[0]) if ok < -2][:3]
 
 
 def _ticket_line(forms: Forms, ok: int) -> Statement:
@@ -177,7 +177,7 @@ def _unproven(state: dict[str, Any], uses: dict[str, tuple[str, str]]) -> list[S
         lines.append(
             (-runs, Statement(f"`{text}`: {f'{said}; ' if said else ''}{record}.", tuple(dict.fromkeys(cited)), tier))
         )
-    return [line for _, line in sorted(lines, key=lambda item: item[0])][:4]
+    return [line for _, line in sorted(lines, key=lambda item: item[0])][:3]
 
 
 # --- failures --------------------------------------------------------------------------------------------------------

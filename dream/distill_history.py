@@ -145,7 +145,7 @@ def _session(state: dict[str, Any], key: str, row: dict[str, Any]) -> Statement:
     if ask := row.get("ask"):
         small = row.get("small")
         said.append(
-            (f"last asked “{words.short(ask[0], 110)}”" + (f", then “{small[0]}”" if small else ""), ask[1], PERSON)
+            (f"last asked “{words.short(ask[0], 90)}”" + (f", then “{small[0]}”" if small else ""), ask[1], PERSON)
         )
     if closing := row.get("closing"):
         said.append((f"the agent ended with “{closing[0]}”", closing[1], OWN_AGENT))
@@ -155,10 +155,9 @@ def _session(state: dict[str, Any], key: str, row: dict[str, Any]) -> Statement:
         said.append((f"no success seen since it failed: `{stuck[0]}`", stuck[1], OWN_AGENT))
     if commit := row.get("commit"):
         said.append((f"last commit seen {commit[0]} “{commit[1]}” on `{commit[3]}`", commit[2], OWN_AGENT))
-    if row["edits"] and len(said) < 4:
+    if row["edits"] and len(said) < 2:
         latest = list(reversed(row["edits"].items()))
         said.append((f"edits to {names([path for path, _ in latest[:2]], 2)}", latest[0][1], OWN_AGENT))
-    said = said[:4]
     told = "; ".join(text for text, _, _ in said)
     head = f"{row['last']}: {told}" if row.get("last") else told[0].upper() + told[1:]
     cited = tuple(dict.fromkeys(event for _, event, _ in said))[:3]

@@ -80,7 +80,7 @@ def _layout(state: dict[str, Any]) -> list[Statement]:
         lines.append(
             Statement(f"Code files read or edited, by language: {shares}.", tuple(tongues[0][1]["ev"][:2]), OWN_AGENT)
         )
-    dirs = [(name, row) for name, row in ranked(state["dirs"]) if not name.startswith(_DULL_PATHS)][:6]
+    dirs = [(name, row) for name, row in ranked(state["dirs"]) if not name.startswith(_DULL_PATHS)][:5]
     if dirs:
         listed = ", ".join(f"`{name}/` ({row['n']})" for name, row in dirs)
         cited = tuple(row["ev"][0] for _, row in dirs[:2])
@@ -145,7 +145,7 @@ def _rules(state: dict[str, Any], project: str, base: str) -> Draft:
         f"{base}/rules.md",
         f"{project}: rules people stated",
         f"What people of {project} asked to be done always, never or in one way, in their words; and its own.",
-        ("Said in prompts", [_said(row) for row in standing[:8]]),
+        ("Said in prompts", [_said(row) for row in standing[:6]]),
         ("Said once, perhaps of one task only", [_said(row) for row in once[:5]]),
         (
             "Written in instruction files",
