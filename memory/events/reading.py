@@ -23,7 +23,7 @@ def sessions(tenant: Tenant) -> QuerySet[Session]:
 
 
 def asked(rows: QuerySet[Session]) -> QuerySet[Session]:
-    """Sessions with what was asked first, which says more than the last "continue", and when they last did something."""
+    """Sessions with what was asked first, which says more than the last "continue", and their last event's time."""
     of_session = Event.objects.filter(session=OuterRef("pk"))
     return rows.annotate(
         first_prompt=Subquery(of_session.filter(kind="prompt").order_by("seq").values("summary")[:1]),

@@ -104,9 +104,7 @@ def record(key_hash: bytes, arrivals: Sequence[Arrival]) -> list[Recorded]:
         raise UnknownKey
     if rows[0][0] < 0:
         raise MayNotRecord
-    return [
-        Recorded(*row[1:5], str(row[5]), str(row[6]), str(row[7]), str(row[8])) for row in sorted(rows, key=_ordinal)
-    ]
+    return [_recorded(row, str(row[7]), str(row[8])) for row in sorted(rows, key=_ordinal)]
 
 
 def store(tenant_pk: str, member_pk: str | None, arrivals: Sequence[Arrival]) -> list[Recorded]:
@@ -117,7 +115,12 @@ def store(tenant_pk: str, member_pk: str | None, arrivals: Sequence[Arrival]) ->
         " FROM store_events(%t::uuid, %t::uuid, NULL, %t::jsonb, %t::jsonb, %b)",
         (tenant_pk, member_pk, batch.sessions, batch.events, batch.bodies),
     )
-    return [Recorded(*row[1:5], str(row[5]), str(row[6]), tenant_pk, member_pk) for row in sorted(rows, key=_ordinal)]
+    return [_recorded(row, tenant_pk, member_pk) for row in sorted(rows, key=_ordinal)]
+
+
+def _recorded(row: tuple[Any, ...], tenant_pk: str, member_pk: str | None) -> Recorded:
+    _, outcome, event_id, session_id, seq, event_pk, session_pk, *_ = row
+    return Recorded(outcome, event_id, session_id, seq, str(event_pk), str(session_pk), tenant_pk, member_pk)
 
 
 def _ordinal(row: tuple[Any, ...]) -> int:

@@ -183,7 +183,7 @@ describe(
     {
         "operationId": "events_batch",
         "summary": "Take many hook calls at once",
-        "description": 'NDJSON: {"client", "event"?, "key"?, "occurred_at"?, "git_remote"?, "workspace_root"?, "payload"}.',
+        "description": "NDJSON: client and payload, and if known event, key, occurred_at, git_remote, workspace_root.",
         "tags": ["hooks"],
         "parameters": _HEADERS[1:],
         "requestBody": {"required": True, "content": {"application/x-ndjson": {"schema": {"type": "string"}}}},

@@ -53,7 +53,7 @@ class Command(BaseCommand):
         for kind, taken in report.taken.items():
             if taken.files:
                 self.stdout.write(
-                    f"{kind}s: {taken.files} files, {taken.sessions} sessions ({taken.attached} attached to known ones), "
+                    f"{kind}s: {taken.files} files, {taken.sessions} sessions ({taken.attached} attached), "
                     f"{taken.new} new events, {taken.repeated} there before, {taken.known} told by the other source"
                 )
         for skipped in report.skipped:
