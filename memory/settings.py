@@ -124,7 +124,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "memory.tenants.middleware.Door",
+    "memory.tenants.door.Door",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -1,7 +1,6 @@
-"""Two middlewares: the outer door (addresses, request ids, errors) and the tenant's transaction."""
+"""The tenant's transaction: whose request it is, and one bound transaction around it."""
 
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 from django.contrib.auth.views import redirect_to_login
@@ -11,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
 
-from memory import ids, problems
+from memory import problems
 from memory.tenants import audit, rls
 from memory.tenants.access import Actor, Refused, member_actor
 from memory.tenants.keys import digest, is_well_formed
@@ -19,64 +18,10 @@ from memory.tenants.models import Member, Tenant
 
 Response = HttpResponseBase
 Next = Callable[[HttpRequest], Response]
-PROGRAMS = ("/api/", "/healthz", "/readyz", "/mcp")
-# Agents write what these pages show: whatever slips past escaping finds no script that it may run.
-PAGE_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-
-
-class Door:
-    """Gives each request an id, takes both spellings of an address, and turns faults into the right kind of answer."""
-
-    def __init__(self, get_response: Next) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> Response:
-        request.request_id = ids.new_key()  # type: ignore[attr-defined]
-        self.one_spelling(request)
-        response = self.get_response(request)
-        if request.path_info.startswith("/api/") and response.status_code in (400, 403, 404, 405, 413, 500):
-            response = self.as_problem(response)
-        response["X-Request-Id"] = request.request_id  # type: ignore[attr-defined]
-        response.headers.setdefault("Content-Security-Policy", PAGE_POLICY)
-        if request.path_info.startswith(("/t/", "/api/", "/login")):
-            response.headers.setdefault("Cache-Control", "no-store")
-        return response
-
-    def one_spelling(self, request: HttpRequest) -> None:
-        """A redirect from /x to /x/ would turn a POST into a GET, so both spellings mean the same here."""
-        path = request.path_info
-        if path.startswith(PROGRAMS):
-            path = path.rstrip("/")
-        elif not path.endswith("/") and not path.startswith("/static/") and "." not in path.rsplit("/", 1)[-1]:
-            path += "/"
-        # No address holds a NUL, and the database takes none.
-        request.path_info = path.replace("\0", "\ufffd")
-
-    def as_problem(self, response: Response) -> Response:
-        """Django's own HTML error for a program's address becomes a problem with the same status."""
-        if response.headers.get("Content-Type", "").startswith("application/"):
-            return response
-        status = response.status_code
-        detail = {
-            404: "There is no such address. See /api/v1/docs.",
-            405: "This address does not take that method. See /api/v1/docs.",
-            413: "The body is over the limit of 32 MB.",
-            500: "A fault on the server. The request id is in X-Request-Id.",
-        }.get(status, "The request could not be read.")
-        code = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 500: "server_error"}.get(
-            status, "bad_request"
-        )
-        answer = problems.response(problems.Problem(status, code, detail))
-        if "Allow" in response.headers:
-            answer["Allow"] = response.headers["Allow"]
-        return answer
 
 
 class TenantTransaction:
-    """One transaction a request, bound to one tenant; any answer from 400 up rolls it back.
+    """A page's request: one transaction, bound to one tenant; any answer from 400 up rolls it back.
 
     ATOMIC_REQUESTS leaves out middleware and late rendering, and a plain `atomic()` would commit half a refused write.
     """
@@ -89,19 +34,9 @@ class TenantTransaction:
             match = resolve(request.path_info)
         except Resolver404:
             return self.get_response(request)
-        view: Any = match.func
-        if (
-            getattr(view, "is_public", False)
-            or getattr(view, "is_hot", False)
-            or request.path_info.startswith("/static/")
-        ):
+        if getattr(match.func, "is_public", False) or request.path_info.startswith("/static/"):
             return self.get_response(request)
-        try:
-            if request.path_info.startswith("/api/"):
-                return self.as_agent(request)
-            return self.as_member(request, str(match.kwargs.get("slug", "")))
-        except problems.Problem as problem:
-            return problems.response(problem)
+        return self.as_member(request, str(match.kwargs.get("slug", "")))
 
     def process_exception(self, request: HttpRequest, exc: Exception) -> HttpResponse | None:
         """What a view raised, before Django makes a page of it."""
@@ -116,10 +51,6 @@ class TenantTransaction:
             return error_page(request, problem)
         return None
 
-    def as_agent(self, request: HttpRequest) -> Response:
-        actor = key_actor(request)
-        return self.bound(request, actor, Tenant(pk=actor.tenant_pk))
-
     def as_member(self, request: HttpRequest, slug: str) -> Response:
         if not request.user.is_authenticated:
             return ask_to_log_in(request)
@@ -133,20 +64,22 @@ class TenantTransaction:
             member = Member.objects.select_related("tenant", "user").get(pk=member_pk)
         request.member = member  # type: ignore[attr-defined]
         actor = member_actor(member, ip=client_ip(request), request_id=request.request_id)  # type: ignore[attr-defined]
-        return self.bound(request, actor, member.tenant)
+        return bound(request, actor, member.tenant, lambda: self.get_response(request))
 
-    def bound(self, request: HttpRequest, actor: Actor, tenant: Tenant) -> Response:
-        request.tenant = tenant  # type: ignore[attr-defined]
-        request.actor = actor  # type: ignore[attr-defined]
-        with transaction.atomic():
-            rls.bind(actor.tenant_pk)
-            response = self.get_response(request)
-            if response.status_code >= 400:
-                transaction.set_rollback(True)
-        if response.status_code == 403 and hasattr(request, "refused"):
-            with rls.tenant_scope(actor.tenant_pk):
-                audit.record(actor, request.refused, request.path_info, outcome="refused")
-        return response
+
+def bound(request: HttpRequest, actor: Actor, tenant: Tenant, answer: Callable[[], Response]) -> Response:
+    """The answer, made in a transaction bound to the tenant. A refusal is audited in a transaction of its own."""
+    request.tenant = tenant  # type: ignore[attr-defined]
+    request.actor = actor  # type: ignore[attr-defined]
+    with transaction.atomic():
+        rls.bind(actor.tenant_pk)
+        response = answer()
+        if response.status_code >= 400:
+            transaction.set_rollback(True)
+    if response.status_code == 403 and hasattr(request, "refused"):
+        with rls.tenant_scope(actor.tenant_pk):
+            audit.record(actor, request.refused, request.path_info, outcome="refused")
+    return response
 
 
 def client_ip(request: HttpRequest) -> str:

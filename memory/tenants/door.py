@@ -1,0 +1,98 @@
+"""The outer door: addresses, request ids, errors, and the short way of programs to their views."""
+
+from django.core.handlers.exception import response_for_exception
+from django.http import HttpRequest, HttpResponse
+from django.template.response import SimpleTemplateResponse
+from django.urls import Resolver404, ResolverMatch, resolve
+
+from memory import ids, problems
+from memory.tenants.access import Refused
+from memory.tenants.middleware import Next, Response, bound, key_actor
+from memory.tenants.models import Tenant
+
+PROGRAMS = ("/api/", "/healthz", "/readyz", "/mcp")
+# Agents write what these pages show: whatever slips past escaping finds no script that it may run.
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+class Door:
+    """Gives each request an id, takes both spellings of an address, and turns faults into the right kind of answer.
+
+    Programs are answered from here. What pages need (sessions, CSRF, messages, static files) is never theirs, and
+    ten middlewares cost a hook more than its own work.
+    """
+
+    def __init__(self, get_response: Next) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> Response:
+        request.request_id = ids.new_key()  # type: ignore[attr-defined]
+        self.one_spelling(request)
+        if request.path_info.startswith("/api/"):
+            response = self.as_problem(self.program(request))
+        else:
+            response = self.get_response(request)
+        response["X-Request-Id"] = request.request_id  # type: ignore[attr-defined]
+        response.headers.setdefault("Content-Security-Policy", PAGE_POLICY)
+        if request.path_info.startswith(("/t/", "/api/", "/login")):
+            response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+    def program(self, request: HttpRequest) -> Response:
+        """The answer of the API, errors and all."""
+        try:
+            match = resolve(request.path_info)
+        except Resolver404:
+            return HttpResponse(status=404)
+        request.resolver_match = match
+        if getattr(match.func, "is_public", False) or getattr(match.func, "is_hot", False):
+            return self.answer(request, match)
+        try:
+            actor = key_actor(request)
+        except problems.Problem as problem:
+            return problems.response(problem)
+        return bound(request, actor, Tenant(pk=actor.tenant_pk), lambda: self.answer(request, match))
+
+    def answer(self, request: HttpRequest, match: ResolverMatch) -> Response:
+        """The view's answer, rendered: DRF renders late, and the transaction must not end before it."""
+        try:
+            response: Response = match.func(request, *match.args, **match.kwargs)
+            return response.render() if isinstance(response, SimpleTemplateResponse) else response
+        except Exception as exc:
+            if isinstance(exc, Refused):
+                request.refused = str(exc)  # type: ignore[attr-defined]
+            problem = problems.from_exception(exc)
+            # What is no problem of the asker's is a fault of ours: Django logs it and makes the 500.
+            return problems.response(problem) if problem else response_for_exception(request, exc)
+
+    def one_spelling(self, request: HttpRequest) -> None:
+        """A redirect from /x to /x/ would turn a POST into a GET, so both spellings mean the same here."""
+        path = request.path_info
+        if path.startswith(PROGRAMS):
+            path = path.rstrip("/")
+        elif not path.endswith("/") and not path.startswith("/static/") and "." not in path.rsplit("/", 1)[-1]:
+            path += "/"
+        # No address holds a NUL, and the database takes none.
+        request.path_info = path.replace("\0", "\ufffd")
+
+    def as_problem(self, response: Response) -> Response:
+        """Django's own HTML error for a program's address becomes a problem with the same status."""
+        status = response.status_code
+        if status < 400 or response.headers.get("Content-Type", "").startswith("application/"):
+            return response
+        detail = {
+            404: "There is no such address. See /api/v1/docs.",
+            405: "This address does not take that method. See /api/v1/docs.",
+            413: "The body is over the limit of 32 MB.",
+            500: "A fault on the server. The request id is in X-Request-Id.",
+        }.get(status, "The request could not be read.")
+        code = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 500: "server_error"}.get(
+            status, "bad_request"
+        )
+        answer = problems.response(problems.Problem(status, code, detail))
+        if "Allow" in response.headers:
+            answer["Allow"] = response.headers["Allow"]
+        return answer
