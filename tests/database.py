@@ -106,13 +106,6 @@ point_at(_server, NAME)
 SERVER_OF_TESTS = _server
 
 
-def close() -> None:
-    """End the server, where this process started it, and take its folder away."""
-    if _owned is not None:
-        _owned.stop()
-        shutil.rmtree(_owned.home.path, ignore_errors=True)
-
-
 def end() -> None:
     """Stop the server, if this process started it."""
     if _owned is not None:

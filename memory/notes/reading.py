@@ -28,17 +28,22 @@ RISK = Case(
 
 def queue(by: Actor) -> QuerySet[Proposal]:
     """Open proposals this person may see, the riskiest and oldest first."""
-    return (
-        waiting(by)
-        .annotate(risk=RISK, source_count=Count("sources"))
+    rows: QuerySet[Proposal] = (
+        _in_order(by)
+        .annotate(source_count=Count("sources"))
         .select_related("note", "note__member", "base", "decided_by")
-        .order_by("risk", "created_at", "pk")
     )
+    return rows
 
 
 def waiting(by: Actor) -> QuerySet[Proposal]:
     """The same as a plain set, to be counted."""
     return reach.proposals(by.member_pk).open()
+
+
+def _in_order(by: Actor) -> Any:
+    """The bare queue with its risks. Any, since the type stubs forget annotations of a QuerySet[Proposal]."""
+    return waiting(by).annotate(risk=RISK).order_by("risk", "created_at", "pk")
 
 
 @dataclass(frozen=True)
@@ -53,12 +58,12 @@ class Group:
 
 def groups(by: Actor, *, risk: str = "", after: list[Any] | None = None, most: int) -> list[Group]:
     """The queue by risk, up to `most` of each; with `risk` only that one, from a position on."""
-    levels: Any = waiting(by).annotate(risk=RISK).order_by()
-    counts = Counter(levels.values_list("risk", flat=True))
+    counts = Counter(_in_order(by).values_list("risk", flat=True))
     found = []
     for level, (name, label) in enumerate(LEVELS.items()):
         if counts[level] and risk in ("", name):
-            rows = _behind(queue(by).filter(risk=level), after)
+            of_level: Any = queue(by)
+            rows = _behind(of_level.filter(risk=level), after)
             found.append(Group(name, label, titled(rows[:most]), counts[level]))
     return found
 
@@ -111,7 +116,7 @@ class Place:
 def place_of(proposal: Proposal, *, by: Actor) -> Place:
     """The neighbours of a proposal in the queue; a decided one has the head of the queue before it."""
     # Ids alone: the texts of a long queue are megabytes, and only the neighbours' ids are shown.
-    ids = list(waiting(by).annotate(risk=RISK).order_by("risk", "created_at", "pk").values_list("public_id", flat=True))
+    ids = list(_in_order(by).values_list("public_id", flat=True))
     if proposal.public_id not in ids:
         return Place(total=len(ids), next=ids[0] if ids else "")
     at = ids.index(proposal.public_id)

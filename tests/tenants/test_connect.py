@@ -63,6 +63,8 @@ def test_the_paste_keeps_what_is_there_and_may_be_run_again(tmp_path: Path) -> N
     assert first["model"] == "x"
     assert foreign in first["hooks"]["Stop"] and len(first["hooks"]["Stop"]) == 2
     assert run_paste(tmp_path) == first
+    kept = json.loads((tmp_path / ".claude/settings.json.before-team-memory").read_text())
+    assert kept == {"model": "x", "hooks": {"Stop": [foreign]}}
 
 
 def test_the_page_shows_the_paste_whole(logged_in: Any, alice: Any) -> None:

@@ -92,9 +92,9 @@ def test_logging_out_ends_the_session(browser: Client, alice: Any) -> None:
 
 def test_a_stranger_sees_the_same_for_a_team_that_exists(browser: Client, charlie: Any) -> None:
     browser.force_login(charlie.user)
-    theirs, none = browser.get("/t/acme/connect/"), browser.get("/t/nothing/connect/")
+    theirs, none = browser.get("/t/acme/connect/"), browser.get("/t/no-such-team/connect/")
     assert (theirs.status_code, none.status_code) == (404, 404)
-    assert masked(theirs).replace(b"acme", b"") == masked(none).replace(b"nothing", b"")
+    assert masked(theirs).replace(b"acme", b"") == masked(none).replace(b"no-such-team", b"")
 
 
 def masked(page: Any) -> bytes:

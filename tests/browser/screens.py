@@ -1,0 +1,162 @@
+"""Fills a team with real sessions and one dream, and takes a picture of every page: `python -m tests.browser.screens`.
+
+Pictures go to ./screenshots: wide (1440) and narrow (390), light and dark.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests import database  # first: it starts a database and points the settings at it
+from tests.browser import chromium
+
+SESSIONS = database.ROOT / "tests" / "data" / "sessions"
+TARGET = database.ROOT / "screenshots"
+SIZES = {"wide": (1440, 900), "narrow": (390, 844)}
+
+
+def fill() -> dict[str, Any]:
+    """A team with its history, a dream's proposals, some of them decided, and a session that was told."""
+    from django.core.management import call_command
+
+    from tests.conftest import new_agent, new_team
+
+    acme, people = new_team("acme", alice="owner", bob="reviewer")
+    call_command("import_sessions", str(SESSIONS), tenant="acme", handle="alice")
+    call_command("dream", tenant="acme")
+    agent = new_agent(people["alice"])
+    decide(acme, people["bob"])
+    tell(acme, agent)
+    return {"acme": acme, **people}
+
+
+def decide(acme: Any, bob: Any) -> None:
+    """Approve some, reject one, write one anew."""
+    from memory.notes import reading, review
+    from memory.tenants import rls
+    from memory.tenants.access import member_actor
+    from tests.pages import made
+
+    actor = member_actor(bob)
+    with rls.tenant_scope(str(acme.pk)):
+        waiting = list(reading.queue(actor))
+        for proposal in waiting[: len(waiting) // 2]:
+            revision = review.approve(proposal, by=actor, shown=made.shown(proposal))
+        if len(waiting) > 2:
+            review.reject(waiting[-1], by=actor, reason="This was only true for one branch.")
+    made.rewritten(revision.note, bob, revision.text.rstrip() + "\n\nAsk Bob before you change this.\n")
+    changed = revision.text.replace("test", "check")
+    made.proposal(acme, path=revision.note.path, text=changed, reason="The script was renamed")
+
+
+def tell(acme: Any, agent: Any) -> None:
+    """A session that starts now, in the project of the history."""
+    from django.test import Client
+
+    from memory.tenants import rls
+
+    with rls.tenant_scope(str(acme.pk)):
+        root = acme.sessions.exclude(cwd="").exclude(project=None).order_by("-last_seq").first().cwd
+    payload = {"session_id": "now", "hook_event_name": "SessionStart", "source": "startup", "cwd": root}
+    for more in ({}, {"hook_event_name": "UserPromptSubmit", "prompt": "Run the tests and mend what fails"}):
+        answer = Client(headers=agent.headers).post(
+            "/api/v1/hooks/claude-code", {**payload, **more}, content_type="application/json"
+        )
+        assert answer.status_code == 200, answer.content
+
+
+def addresses(team: dict[str, Any]) -> dict[str, str]:
+    """Every page by a name, with the richest thing of each kind."""
+    from django.db.models import Count
+
+    from memory.tenants import rls
+
+    acme = team["acme"]
+    with rls.tenant_scope(str(acme.pk)):
+        note = acme.notes.live().annotate(n=Count("revisions")).order_by("-n", "pk").first()
+        waiting = list(acme.proposals.open().annotate(n=Count("sources")).order_by("-n", "pk"))
+        changed = next((proposal for proposal in waiting if proposal.base_id), waiting[0])
+        told = acme.tellings.order_by("-at", "pk").first().session
+        longest = acme.sessions.order_by("-last_seq", "pk").first()
+        event = longest.events.exclude(tool="").order_by("-size", "pk").first()
+        decided = acme.proposals.exclude(state="open").order_by("-decided_at", "pk").first()
+        dream = acme.dreams.order_by("-created_at", "pk").first()
+    pages = {
+        "inbox": "",
+        "proposal-new": f"proposals/{waiting[0].public_id}/",
+        "proposal-change": f"proposals/{changed.public_id}/",
+        "proposal-decided": f"proposals/{decided.public_id}/",
+        "proposal-edit": f"proposals/{waiting[0].public_id}/edit/",
+        "notes": "notes/",
+        "notes-none": "notes/?q=nothinglikethis",
+        "note": f"notes/{note.public_id}/",
+        "note-edit": f"notes/{note.public_id}/edit/",
+        "note-new": "notes/new/",
+        "note-history": f"notes/{note.public_id}/history/",
+        "note-diff": f"notes/{note.public_id}/diff/?from=1&to=2",
+        "sessions": "sessions/",
+        "session-long": f"sessions/{longest.public_id}/",
+        "session-told": f"sessions/{told.public_id}/",
+        "event": f"events/{event.public_id}/",
+        "projects": "projects/",
+        "dreams": "dreams/",
+        "dream": f"dreams/{dream.public_id}/",
+        "connect": "connect/",
+        "guide-start": "guide/start/",
+        "guide-review": "guide/review/",
+        "guide-api": "guide/api/",
+        "guide-operate": "guide/operate/",
+        "not-found": "notes/nte_none/",
+    }
+    return {name: f"/t/acme/{address}" for name, address in pages.items()} | {"login": "/login/"}
+
+
+def shoot(address: str, team: dict[str, Any], pages: dict[str, str]) -> None:
+    """One picture a page, size and scheme; says which pages scroll sideways or complain in the console."""
+    from django.conf import settings
+    from django.test import Client
+
+    entered = Client()
+    entered.force_login(team["bob"].user)
+    cookie = {"name": settings.SESSION_COOKIE_NAME, "value": entered.cookies[settings.SESSION_COOKIE_NAME].value}
+    with chromium.launched() as browser:
+        for size, (width, height) in SIZES.items():
+            for scheme in ("light", "dark"):
+                context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+                context.add_cookies([{**cookie, "url": address}])
+                page = context.new_page()
+                page.on("console", lambda message: print("  console:", message.text, file=sys.stderr))
+                for name, path in pages.items():
+                    page.goto(address + path)
+                    if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                        print(f"  {name} scrolls sideways at {width}", file=sys.stderr)
+                    target = TARGET / f"{name}-{size}-{scheme}.png"
+                    # What is beyond three screens looks like what is before, and a picture of it can't be looked at.
+                    tall = min(page.evaluate("document.documentElement.scrollHeight"), 3 * height)
+                    page.screenshot(path=target, full_page=True, clip={"x": 0, "y": 0, "width": width, "height": tall})
+                context.close()
+
+
+def main() -> None:
+    import django
+    from django.test.utils import setup_test_environment
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory.settings")
+    django.setup()
+    setup_test_environment()  # lets Django's test client in by its own host name
+    from tests.conftest import served
+
+    TARGET.mkdir(exist_ok=True)
+    try:
+        team = fill()
+        pages = addresses(team)
+        with served() as address:
+            shoot(address, team, pages)
+    finally:
+        database.end()
+    print(f"{len(list(Path(TARGET).glob('*.png')))} pictures in {TARGET}")
+
+
+if __name__ == "__main__":
+    main()

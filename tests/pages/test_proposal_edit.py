@@ -1,0 +1,91 @@
+"""Changing a proposal's text, then approving it."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from memory.notes.models import Note
+from memory.tenants import rls
+from tests.pages import made
+
+
+@pytest.fixture
+def proposal(acme: Any) -> Any:
+    return made.proposal(acme)
+
+
+def url(of: Any, team: str = "acme") -> str:
+    return f"/t/{team}/proposals/{of.public_id}/edit/"
+
+
+def form(of: Any, text: str) -> dict[str, str]:
+    return {"shown": made.shown(of), "text": text}
+
+
+def state(of: Any) -> str:
+    with rls.tenant_scope(str(of.tenant_id)):
+        of.refresh_from_db()
+    return str(of.state)
+
+
+def test_it_shows_the_text_as_it_was_proposed(logged_in: Any, bob: Any, proposal: Any) -> None:
+    answer = logged_in(bob).get(url(proposal))
+    assert answer.status_code == 200 and "Try three times" in answer.content.decode()
+
+
+def test_it_lets_the_changed_text_in(logged_in: Any, acme: Any, bob: Any, proposal: Any) -> None:
+    better = made.TEXT.replace("three", "four")
+    # A browser sends the lines of a textarea with CR LF.
+    answer = logged_in(bob).post(url(proposal), form(proposal, better.replace("\n", "\r\n")))
+    assert answer.status_code == 302 and state(proposal) == "approved"
+    with rls.tenant_scope(str(acme.pk)):
+        current = Note.objects.get(pk=proposal.note_id).current
+        assert current is not None and (current.text, current.author_kind) == (better, "member")
+
+
+def test_a_text_that_cannot_be_a_note_stays_in_the_form(logged_in: Any, bob: Any, proposal: Any) -> None:
+    broken = "---\ntitle: [unclosed\n---\nMy words\n"
+    answer = logged_in(bob).post(url(proposal), form(proposal, broken))
+    page = answer.content.decode()
+    assert answer.status_code == 422 and "My words" in page and 'role="alert"' in page
+    assert state(proposal) == "open"
+
+
+def test_a_stale_screen_keeps_the_text(logged_in: Any, bob: Any, proposal: Any) -> None:
+    answer = logged_in(bob).post(url(proposal), {"shown": "0" * 64, "text": "My words\n"})
+    assert answer.status_code == 409 and "My words" in answer.content.decode()
+    assert state(proposal) == "open"
+
+
+def test_a_decided_proposal_is_shown_instead(logged_in: Any, alice: Any, bob: Any, proposal: Any) -> None:
+    made.approved(proposal, alice)
+    assert logged_in(bob).get(url(proposal))["Location"] == f"/t/acme/proposals/{proposal.public_id}/"
+    assert logged_in(bob).post(url(proposal), form(proposal, "My words\n")).status_code == 409
+
+
+def test_it_needs_login(proposal: Any) -> None:
+    assert Client().get(url(proposal)).status_code == 302
+    assert Client().post(url(proposal)).status_code == 302
+
+
+@pytest.mark.parametrize("role", ["vera", "mia"])
+def test_it_needs_the_role(logged_in: Any, teams: Any, proposal: Any, role: str) -> None:
+    browser = logged_in(teams[role])
+    assert browser.get(url(proposal)).status_code == 403
+    assert browser.post(url(proposal), form(proposal, "My words\n")).status_code == 403
+    assert state(proposal) == "open"
+
+
+def test_it_hides_the_proposal_from_other_tenants(logged_in: Any, charlie: Any, proposal: Any) -> None:
+    for team in ("acme", "globex"):
+        assert logged_in(charlie).get(url(proposal, team)).status_code == 404
+        assert logged_in(charlie).post(url(proposal, team), form(proposal, "x\n")).status_code == 404
+
+
+def test_an_unknown_proposal_is_not_found(logged_in: Any, bob: Any, acme: Any) -> None:
+    assert logged_in(bob).get("/t/acme/proposals/prp_none/edit/").status_code == 404
+
+
+def test_it_takes_no_other_method(logged_in: Any, bob: Any, proposal: Any) -> None:
+    assert logged_in(bob).delete(url(proposal)).status_code == 405

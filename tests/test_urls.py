@@ -1,0 +1,216 @@
+"""Walks every address: what needs login or a key, and that what is another team's looks like what is not there.
+
+A new address fails here until it says below how it is tried.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from tests.pages import made
+
+# Open to everyone, on purpose.
+PUBLIC = {"home", "healthz", "readyz", "login", "link", "logout", "password", "choose", "schema", "api-docs"}
+# Addresses of a team without an id in them: what another team has must not be in the answer.
+LISTS = {
+    "inbox": "get", "docs": "get", "notes": "get", "note_new": "get", "sessions": "get", "dreams": "get",
+    "dream_start": "post", "projects": "get", "connect": "get",
+    "api-projects": "get", "api-sessions": "get", "api-notes": "get", "api-proposals": "get", "api-dreams": "get",
+    "api-hook": "post", "api-events-batch": "post",
+}  # fmt: skip
+# Addresses with an id: the method, which of the made things the id names, and what else belongs to the request.
+BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
+    "proposal": ("get", "proposal", {}),
+    "proposal_approve": ("post", "proposal", {"shown": "{shown}"}),
+    "proposal_reject": ("post", "proposal", {"reason": "No"}),
+    "proposal_edit": ("post", "proposal", {"shown": "{shown}", "text": "Other words\n"}),
+    "note": ("get", "note", {}),
+    "note_edit": ("post", "note", {"text": "Other words\n", "revision": "1"}),
+    "note_history": ("get", "note", {}),
+    "note_diff": ("get", "note", {"from": "1", "to": "1"}),
+    "note_revert": ("post", "note", {"revision": "1"}),
+    "session": ("get", "session", {}),
+    "event": ("get", "event", {}),
+    "event_payload": ("get", "event", {}),
+    "dream": ("get", "dream", {}),
+    "project_merge": ("post", "project", {"into": "{project}"}),
+    "project_map": ("post", "project", {"root": "/srv/somewhere"}),
+    "api-session": ("get", "session", {}),
+    "api-session-events": ("get", "session", {}),
+    "api-event": ("get", "event", {}),
+    "api-event-payload": ("get", "event", {}),
+    "api-note": ("get", "note", {}),
+    "api-note-revisions": ("get", "note", {}),
+    "api-note-by-path": ("get", "path", {}),
+    "api-proposal": ("get", "proposal", {}),
+    "api-proposal-approve": ("post", "proposal", {}),
+    "api-proposal-reject": ("post", "proposal", {}),
+    "api-dream": ("get", "dream", {}),
+    "api-dream-cancel": ("post", "dream", {}),
+}
+# People decide: a key is refused before anything is looked up.
+NEVER_FOR_KEYS = {"api-proposal-approve", "api-proposal-reject"}
+
+
+@dataclass(frozen=True)
+class Route:
+    """One address of the app, with a hole for the team and one for an id."""
+
+    name: str
+    address: str
+
+    def at(self, team: str, public_id: str = "") -> str:
+        filled = self.address.replace("<slug:slug>", team).replace("<slug:page>", "start")
+        filled = filled.replace("<str:client>", "claude-code")
+        return "/" + re.sub(r"<[a-z]+:[a-z_]+>", lambda _: public_id, filled)
+
+
+def routes(patterns: list[Any] | None = None, before: str = "") -> Iterator[Route]:
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        address = before + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from routes(pattern.url_patterns, address)
+        elif isinstance(pattern, URLPattern):
+            yield Route(pattern.name or address, address)
+
+
+ROUTES = sorted(routes(), key=lambda route: route.address)
+PAGES = [route for route in ROUTES if route.address.startswith("t/")]
+API = [route for route in ROUTES if route.address.startswith("api/") and route.name not in PUBLIC]
+
+
+def named(route: Route) -> str:
+    return route.name
+
+
+def test_every_address_is_tried_here() -> None:
+    for route in ROUTES:
+        kinds = [route.name in kind for kind in (PUBLIC, LISTS, BY_ID)]
+        assert sum(kinds) == 1, (
+            f"The address {route.address} ({route.name}) is not tried. Add it to LISTS where it holds no id, to BY_ID"
+            " with its method and the thing its id names, or to PUBLIC where everyone may open it."
+        )
+
+
+def test_only_what_stands_here_is_public() -> None:
+    from django.urls import resolve
+
+    for route in ROUTES:
+        view = resolve(route.at("acme", "x")).func
+        assert getattr(view, "is_public", False) == (route.name in PUBLIC), route.name
+
+
+@pytest.fixture
+def things(acme: Any, alice: Any) -> dict[str, str]:
+    """One of everything in acme."""
+    session = made.session(acme, last_prompt="acme-only words")
+    event = made.event(session, body='{"prompt": "acme-only words"}')
+    note = made.note(acme, alice, text="---\ntitle: acme-only words\n---\n# acme-only words\n")
+    proposal = made.proposal(acme, path="general/acme-only.md", rests_on=(event,))
+    return {
+        "session": session.public_id,
+        "event": event.public_id,
+        "note": note.public_id,
+        "path": f"team/{note.path}",
+        "proposal": proposal.public_id,
+        "shown": made.shown(proposal),
+        "project": made.project(acme, "acme-only").public_id,
+        "dream": made.run(acme, proposals=(proposal,), sessions=(session,)).public_id,
+    }
+
+
+def unknown(public_id: str) -> str:
+    """An id of the same form that nobody has."""
+    return public_id[:-4] + "0000" if not public_id.endswith(".md") else "team/general/none.md"
+
+
+def ask(browser: Client, route: Route, url: str, things: dict[str, str]) -> Any:
+    method, _, form = BY_ID[route.name]
+    filled = {key: value.format(**things) if "{" in value else value for key, value in form.items()}
+    if route.name.startswith("api-"):
+        return browser.generic(method.upper(), url, b"{}" if method == "post" else b"", "application/json")
+    return getattr(browser, method)(url, filled)
+
+
+def masked(answer: Any, public_id: str) -> bytes:
+    """The bytes of an answer without the asked id and the tokens that are random in every answer."""
+    content = answer.content.replace(public_id.encode(), b"ID")
+    return re.sub(rb'(X-CSRFToken": "|csrfmiddlewaretoken" value=")\w+', rb"\1", content)
+
+
+@pytest.mark.parametrize("route", PAGES, ids=named)
+def test_every_page_needs_login(route: Route, things: dict[str, str]) -> None:
+    method, thing, _ = BY_ID.get(route.name, (LISTS.get(route.name, "get"), "note", {}))
+    url = route.at("acme", things[thing])
+    answer = getattr(Client(), method)(url)
+    assert answer.status_code == 302 and answer["Location"].startswith("/login/?next=/t/acme/")
+
+
+@pytest.mark.parametrize("route", PAGES, ids=named)
+def test_every_page_hides_the_team_from_a_stranger(
+    route: Route, things: dict[str, str], logged_in: Any, charlie: Any
+) -> None:
+    method, thing, _ = BY_ID.get(route.name, (LISTS.get(route.name, "get"), "note", {}))
+    browser = logged_in(charlie)
+    theirs = getattr(browser, method)(route.at("acme", things[thing]))
+    none = getattr(browser, method)(route.at("none", things[thing]))
+    assert (theirs.status_code, none.status_code) == (404, 404)
+    assert masked(theirs, "acme") == masked(none, "none")
+
+
+@pytest.mark.parametrize("route", [route for route in PAGES if route.name in BY_ID], ids=named)
+def test_a_page_for_a_foreign_id_is_the_page_for_an_unknown_one(
+    route: Route, things: dict[str, str], logged_in: Any, alice: Any, charlie: Any
+) -> None:
+    own = things[BY_ID[route.name][1]]
+    assert ask(logged_in(alice), route, route.at("acme", own), things).status_code in (200, 302, 409)
+    browser = logged_in(charlie)
+    foreign, none = (ask(browser, route, route.at("globex", asked), things) for asked in (own, unknown(own)))
+    assert (foreign.status_code, none.status_code) == (404, 404)
+    assert masked(foreign, own) == masked(none, unknown(own))
+
+
+@pytest.mark.parametrize("route", [route for route in PAGES if route.name in LISTS], ids=named)
+def test_a_list_holds_nothing_of_another_team(
+    route: Route, things: dict[str, str], logged_in: Any, charlie: Any
+) -> None:
+    method = LISTS[route.name]
+    page = getattr(logged_in(charlie), method)(route.at("globex"), follow=True).content.decode()
+    assert not any(thing in page for thing in (*things.values(), "acme-only"))
+
+
+@pytest.mark.parametrize("route", API, ids=named)
+def test_every_api_address_needs_a_key(route: Route, things: dict[str, str]) -> None:
+    method, thing, _ = BY_ID.get(route.name, (LISTS.get(route.name, "get"), "note", {}))
+    for headers in ({}, {"Authorization": "Bearer tm_live_no"}, {"Authorization": "Basic YTpi"}):
+        answer = Client(headers=headers).generic(method.upper(), route.at("", things[thing]), b"{}", "application/json")
+        assert answer.status_code == 401, headers
+        assert answer["Content-Type"] == "application/problem+json" and "Bearer" in answer["WWW-Authenticate"]
+
+
+@pytest.mark.parametrize("route", [route for route in API if route.name in BY_ID], ids=named)
+def test_an_api_answer_for_a_foreign_id_is_the_one_for_an_unknown_id(
+    route: Route, things: dict[str, str], agent: Any, globex_agent: Any
+) -> None:
+    own = things[BY_ID[route.name][1]]
+    known = ask(Client(headers=agent.headers), route, route.at("", own), things)
+    assert known.status_code in ((403,) if route.name in NEVER_FOR_KEYS else (200, 202, 304, 409))
+    stranger = Client(headers=globex_agent.headers)
+    foreign, none = (ask(stranger, route, route.at("", asked), things) for asked in (own, unknown(own)))
+    expected = 403 if route.name in NEVER_FOR_KEYS else 404
+    assert (foreign.status_code, none.status_code) == (expected, expected)
+    assert masked(foreign, own) == masked(none, unknown(own))
+    assert foreign["Content-Type"] == none["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    "route", [route for route in API if LISTS.get(route.name) == "get"], ids=named
+)
+def test_an_api_list_holds_nothing_of_another_team(route: Route, things: dict[str, str], globex_agent: Any) -> None:
+    answer = Client(headers={**globex_agent.headers, "X-Tenant": "acme"}).get(route.at(""))
+    assert answer.status_code == 200 and answer.json()["items"] == []
