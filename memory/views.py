@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET
 from dream import reading as dreams
 from memory import guide
 from memory.notes import reading as notes
+from memory.recall.room import profile_room
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs, public
 from memory.tenants.rls import UnboundRole, require_bound_role
@@ -62,6 +63,7 @@ def inbox(request: TenantRequest, slug: str) -> HttpResponse:
         "failed_dreams": dreams.failed(request.tenant),
         "undreamed": undreamed[:SHOWN],
         "undreamed_count": undreamed.count(),
+        "profile": profile_room(request.actor.member_pk),
         "has_events": request.tenant.sessions.exists(),
     }
     return render(request, "review/inbox.html", context)
@@ -84,6 +86,7 @@ def one_risk(request: TenantRequest, risk: str) -> HttpResponse:
         "first_proposal": shown[0] if shown else None,
         "proposal_count": group.count,
         "next_url": pages.next_url(request, name, notes.position(shown[-1]) if more else None),
+        "profile": profile_room(request.actor.member_pk),
         "has_events": True,
     }
     return render(request, "review/inbox.html", context)

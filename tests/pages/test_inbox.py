@@ -4,6 +4,9 @@ from typing import Any
 
 from django.test import Client
 
+from memory.notes import review
+from memory.tenants import rls
+from memory.tenants.access import member_actor
 from tests.pages import made
 
 URL = "/t/acme/"
@@ -77,3 +80,13 @@ def test_an_unknown_risk_is_not_found(logged_in: Any, acme: Any, bob: Any) -> No
 
 def test_a_risk_without_proposals_leads_to_the_inbox(logged_in: Any, acme: Any, bob: Any) -> None:
     assert logged_in(bob).get(f"{URL}?risk=high")["Location"] == URL
+
+
+def test_it_warns_when_the_profile_no_longer_fits_a_session_start(logged_in: Any, acme: Any, alice: Any) -> None:
+    browser = logged_in(alice)
+    for number in range(13):
+        with rls.tenant_scope(str(acme.pk)):
+            text = f"---\ntitle: Rule {number}\n---\n" + "Đội dùng tab 🚀 " * 40
+            review.write(acme, path=f"profile/rule-{number}.md", text=text, by=member_actor(alice), base=None)
+        page = browser.get("/t/acme/").content.decode()
+        assert ("Shorten the profile" in page) == (number == 12)
