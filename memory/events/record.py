@@ -218,11 +218,11 @@ class _Batch:
 
 
 def new_ids(prefix: str) -> tuple[str, str]:
-    """An internal key and the public id over the same UUIDv7; a tenth of what the typeid package takes."""
+    """An internal key, and a public id over another UUIDv7; a fifth of what the typeid package takes."""
     fresh = uuid_utils.uuid7()
     # base32 of 130 bits: five bytes make eight letters, so the uuid is padded in front to 20 bytes.
     letters = base64.b32encode(b"\0\0\0\0" + fresh.bytes).translate(_TO_TYPEID)[6:].decode()
-    return str(fresh), f"{prefix}_{letters}"
+    return str(uuid_utils.uuid7()), f"{prefix}_{letters}"
 
 
 def _json(value: Any) -> str:

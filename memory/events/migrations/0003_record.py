@@ -27,7 +27,7 @@ BEGIN
     free := base || '-' || number;
   END LOOP;
   INSERT INTO events_project (id, tenant_id, public_id, slug, name, created_at)
-    VALUES (fresh, owner, 'prj_' || typeid_suffix(fresh), free, label, now());
+    VALUES (fresh, owner, 'prj_' || typeid_suffix(uuidv7_text()), free, label, now());
   RETURN fresh;
 END $$;
 """
