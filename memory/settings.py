@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
 
 from memory.management import postgres
+from memory.management.home import Home
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 NO_TENANT = "00000000-0000-0000-0000-000000000000"
@@ -95,7 +96,9 @@ def _secret_key() -> str:
 
 SECRET_KEY = _secret_key()
 DEBUG = flag("TEAM_MEMORY_DEBUG")
-PUBLIC_URL = text("TEAM_MEMORY_PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
+# Without the variable: where the last start on this folder served, so that a command's login link leads there.
+_served = Home(DATA_HOME).state().get("public_url", "http://127.0.0.1:8000")
+PUBLIC_URL = text("TEAM_MEMORY_PUBLIC_URL", _served).rstrip("/")
 _public = urlsplit(PUBLIC_URL)
 IS_HTTPS = _public.scheme == "https"
 _more_hosts = filter(None, text("TEAM_MEMORY_ALLOWED_HOSTS").split(","))
@@ -187,6 +190,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 LOGIN_URL = "login"
+CSRF_FAILURE_VIEW = "memory.tenants.middleware.csrf_failed"
 LOGIN_REDIRECT_URL = "home"
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
@@ -250,6 +254,9 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"masked": {"()": "memory.logs.Masked"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["masked"]}},
+    # A refused address is the asker's affair, and may be a secret that was pasted into the wrong place.
+    "loggers": {"django.request": {"level": "ERROR"}, "django.security.csrf": {"level": "ERROR"}},
     "root": {"handlers": ["console"], "level": text("TEAM_MEMORY_LOG_LEVEL", "INFO")},
 }

@@ -6,11 +6,13 @@ import os
 from django.core.wsgi import get_wsgi_application
 
 from memory.management.child import tied_to_parent
+from memory.patience import Patient, end_worker
 
 # Where the supervisor and its guard are killed in one moment, this process must still not outlive them.
 tied_to_parent()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory.settings")
-application = get_wsgi_application()
+# Half of a worker's 24 threads (memory/management/processes.py) may wait for bodies, for 20 s.
+application = Patient(get_wsgi_application(), most=12, seconds=20, end=end_worker)
 
 from django.db import OperationalError
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from memory.management.child import Guard, end_group, tied
 from memory.management.home import PROJECT, Home, Refused
-from memory.management.postgres import Embedded
+from memory.management.postgres import Embedded, StartReport
 
 Say = Callable[[str], None]
 # A worker may finish its task; what it can't finish in this time is taken up again after the next start.
@@ -39,7 +39,7 @@ def programs(home: Home, *, host: str, port: int, workers: int) -> list[Program]
     """Web server, task worker and clock."""
     # Threads: few, since each holds a database connection. A request waits in the backlog, not in a thread.
     web = f"granian --interface wsgi --host {host} --port {port} --no-ws --http 1 --workers {workers}"
-    web += " --blocking-threads 4 --backlog 2048 --workers-kill-timeout 5"
+    web += " --blocking-threads 24 --backlog 2048 --workers-kill-timeout 5"
     web += " --respawn-failed-workers --respawn-interval 0.5 memory.wsgi:application"
     worker = "celery -A memory.celery worker -O fair -c 2 -l INFO --without-gossip --without-mingle --without-heartbeat"
     beat = ["celery", "-A", "memory.celery", "beat", "-l", "INFO", "--pidfile=", "-s", str(home.path / "run" / "beat")]
@@ -71,13 +71,15 @@ class Supervisor:
         self._guard = Guard()
         self._postgres_deaths: list[float] = []
 
-    def start_database(self) -> None:
-        """Start the embedded server and say what that took."""
+    def start_database(self) -> StartReport | None:
+        """Start the embedded server, if there is one, and say what that took."""
         if self._embedded is None:
-            return
-        self._say(self._embedded.start().sentence)
+            return None
+        report = self._embedded.start()
+        self._say(report.sentence)
         assert self._embedded.process is not None  # noqa: S101 - for the type checker
         self._guard.watch(self._embedded.process.pid, signal.SIGINT)
+        return report
 
     def run(self, arguments: Sequence[str], *, role: str, log: str) -> str:
         """Run one `manage.py` command and give what it printed; if it fails, `Refused` with its last words."""

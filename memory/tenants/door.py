@@ -1,6 +1,10 @@
 """The outer door: addresses, request ids, errors, and the short way of programs to their views."""
 
+import logging
+
+import psycopg
 from django.core.handlers.exception import response_for_exception
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.response import SimpleTemplateResponse
 from django.urls import Resolver404, ResolverMatch, resolve
@@ -18,6 +22,18 @@ PAGE_POLICY = (
 )
 
 
+log = logging.getLogger(__name__)
+# Django's wrapping of what psycopg raises, and psycopg's own, which the hot doors meet.
+DatabaseAway = (OperationalError, InterfaceError, psycopg.OperationalError)
+
+
+def away(exc: Exception) -> HttpResponse:
+    """503: whoever sent this sends it again, and nothing is lost."""
+    log.error("the database does not answer: %s", exc)
+    detail = "The database does not answer. Send the same again in a moment."
+    return problems.response(problems.Problem(503, "unavailable", detail, headers={"Retry-After": "2"}))
+
+
 class Door:
     """Gives each request an id, takes both spellings of an address, and turns faults into the right kind of answer.
 
@@ -31,7 +47,7 @@ class Door:
     def __call__(self, request: HttpRequest) -> Response:
         request.request_id = ids.new_key()  # type: ignore[attr-defined]
         self.one_spelling(request)
-        if request.path_info.startswith("/api/"):
+        if request.path_info.startswith("/api/") or request.path_info == "/api":
             response = self.as_problem(self.program(request))
         else:
             response = self.get_response(request)
@@ -52,9 +68,11 @@ class Door:
             return self.answer(request, match)
         try:
             actor = key_actor(request)
+            return bound(request, actor, Tenant(pk=actor.tenant_pk), lambda: self.answer(request, match))
         except problems.Problem as problem:
             return problems.response(problem)
-        return bound(request, actor, Tenant(pk=actor.tenant_pk), lambda: self.answer(request, match))
+        except DatabaseAway as exc:
+            return away(exc)
 
     def answer(self, request: HttpRequest, match: ResolverMatch) -> Response:
         """The view's answer, rendered: DRF renders late, and the transaction must not end before it."""
@@ -65,6 +83,8 @@ class Door:
             if isinstance(exc, Refused):
                 request.refused = str(exc)  # type: ignore[attr-defined]
             problem = problems.from_exception(exc)
+            if isinstance(exc, DatabaseAway):
+                return away(exc)
             # What is no problem of the asker's is a fault of ours: Django logs it and makes the 500.
             return problems.response(problem) if problem else response_for_exception(request, exc)
 

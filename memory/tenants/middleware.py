@@ -157,3 +157,9 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if problems.wants_json(request):
         return problems.response(problem)
     return error_page(request, problem)
+
+
+def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """CSRF_FAILURE_VIEW: what happened, in our own words and on our own page."""
+    detail = "This form was open for too long or in another browser. Nothing was changed: load the page and try again."
+    return error_page(request, problems.Problem(403, "csrf", detail))
