@@ -68,10 +68,14 @@ def protect(table: str, *, column: str = "tenant_id") -> RunSQL:
 
 
 def whole(table: str) -> RunSQL:
-    """Migration step: the key that composite foreign keys point at."""
+    """Migration step: the key that composite foreign keys point at.
+
+    The id stands first. An index that begins with the tenant tempts the planner, before it has statistics, to read all
+    of a tenant's rows for one of them (seen: 2 ms an event at 3,000 events).
+    """
     name = f"{table}_tenant_whole"
     return RunSQL(
-        f"ALTER TABLE {table} ADD CONSTRAINT {name} UNIQUE (tenant_id, id)",
+        f"ALTER TABLE {table} ADD CONSTRAINT {name} UNIQUE (id, tenant_id)",
         f"ALTER TABLE {table} DROP CONSTRAINT {name}",
     )
 

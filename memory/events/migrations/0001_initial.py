@@ -125,7 +125,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='event',
-            constraint=models.UniqueConstraint(fields=('tenant', 'public_id'), name='one_event_per_id'),
+            constraint=models.UniqueConstraint(fields=('public_id', 'tenant'), name='one_event_per_id'),
         ),
         migrations.AddConstraint(
             model_name='event',
@@ -133,7 +133,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='event',
-            constraint=models.UniqueConstraint(fields=('tenant', 'key'), name='one_event_per_key'),
+            constraint=models.UniqueConstraint(fields=('key', 'tenant'), name='one_event_per_key'),
         ),
         migrations.AddConstraint(
             model_name='event',

@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from memory.tenants.rls import owned, tie
+from memory.tenants.rls import owned, protect, tie, whole
 
 
 class Migration(migrations.Migration):
@@ -16,7 +16,9 @@ class Migration(migrations.Migration):
         tie("events_session", "member_id", "tenants_member", on_delete="SET NULL"),
         tie("events_session", "worker_id", "graph_worker", on_delete="SET NULL"),
         tie("events_session", "resumed_from_id", "events_session", on_delete="SET NULL"),
-        *owned("events_event"),
+        # No key of its own to the tenant: its session has one, and each key costs every event a look.
+        protect("events_event"),
+        whole("events_event"),
         tie("events_event", "session_id", "events_session"),
         tie("events_event", "agent_key_id", "tenants_agentkey", on_delete="SET NULL"),
         tie("events_event", "member_id", "tenants_member", on_delete="SET NULL"),

@@ -54,7 +54,7 @@ $$;
 
 PLACE = r"""
 CREATE FUNCTION place_project(owner uuid, remote text, root text) RETURNS uuid
-LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, public AS $$
+LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, public SET enable_seqscan = off AS $$
 DECLARE
   found_project uuid;
   own_root text := CASE WHEN root = '' OR is_shared_root(root) THEN '' ELSE root END;
@@ -228,7 +228,7 @@ END $$;
 STORE_ONE = r"""
 CREATE FUNCTION store_one(owner uuid, who uuid, by_key uuid, sessions jsonb, e jsonb, bodies bytea[])
 RETURNS TABLE (i int, outcome text, event_id text, session_id text, seq bigint, event_pk uuid, session_pk uuid)
-LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, public AS $$
+LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, public SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
   s jsonb := sessions -> 0;
