@@ -17,6 +17,7 @@ from dream import distill_commands as commands
 from dream import distill_ledger as ledger
 from dream.distill_absorb import absorb
 from dream.distill_fixes import fixes
+from dream.distill_history import stuck
 from dream.distill_notes import drafts
 from dream.distill_shapes import Distilled, Draft, Section, SeenEvent, Statement, render
 
@@ -29,6 +30,9 @@ def distill(events: Iterable[SeenEvent], *, project: str, slug: str, state: dict
     fresh = sorted(events, key=lambda event: (event.session, event.seq))
     for event in fresh:
         absorb(known, _timed(event, known), project=project)
+    for session in {event.session for event in fresh}:
+        # Kept with the session: its trail is let go when others need the room, and what is told of it stays the same.
+        known["sessions"][session]["stuck"] = stuck(known, session)
     if fresh:
         _close_trails(known)
         ledger.trim(known)

@@ -76,6 +76,7 @@ def _prompt(state: dict[str, Any], session: dict[str, Any], event: SeenEvent) ->
         session["small"] = [words.short(text, 40), event.id]
         return
     row = count(state["asks"], words.alike(text, 10), event, n=1)
+    _seen_in(row, event)
     if order(event) >= row.get("when", ""):
         row.update(when=order(event), by=event.id, text=words.ask(text))
     session["ask"] = [words.ask(text), event.id]
@@ -86,6 +87,8 @@ def _prompt(state: dict[str, Any], session: dict[str, Any], event: SeenEvent) ->
 def _wishes(state: dict[str, Any], event: SeenEvent, text: str) -> None:
     for rule in words.rules(text):
         row = count(state["rules"], words.alike(rule, 7), event, n=1)
+        _seen_in(row, event)
+        _keep_common(row, rule)
         if order(event) >= row.get("when", ""):
             row.update(when=order(event), by=event.id, text=rule)
     decided = words.decision(text)
@@ -96,6 +99,20 @@ def _wishes(state: dict[str, Any], event: SeenEvent, text: str) -> None:
     if event.member:
         for wish in words.preferences(text):
             latest(state["prefs"], f"{event.member}|{wish}", event, member=event.member, text=wish)
+
+
+def _seen_in(row: dict[str, Any], event: SeenEvent) -> None:
+    """Keep in which sessions it was met, up to twenty."""
+    mark = hashlib.sha256(event.session.encode()).hexdigest()[:6]
+    row["in"] = sorted({*row.get("in", []), mark})[:20]
+
+
+def _keep_common(row: dict[str, Any], rule: str) -> None:
+    """Of rules that begin alike and are of one length, the words that all of them have; the others as “…”."""
+    said, own = dict(row.get("said", {})), rule.split()
+    known = said.get(str(len(own)), rule).split()
+    said[str(len(own))] = " ".join(a if a == b else "…" for a, b in zip(known, own, strict=True))
+    row["said"] = {length: said[length] for length in sorted(said, key=int)[:6]}
 
 
 def _tool(state: dict[str, Any], session: dict[str, Any], event: SeenEvent, *, project: str) -> None:
@@ -185,8 +202,7 @@ def _file(
 
 def _touch(state: dict[str, Any], session: dict[str, Any], event: SeenEvent, path: str, *, editing: bool) -> None:
     row = count(state["files"], path, event, **{"edits" if editing else "reads": 1})
-    mark = hashlib.sha256(event.session.encode()).hexdigest()[:6]
-    row["in"] = sorted({*row.get("in", []), mark})[:20]
+    _seen_in(row, event)
     suffix = path.rsplit(".", 1)[-1].lower()
     if suffix in _TONGUES:
         count(state["tongues"], _TONGUES[suffix], event, n=1)

@@ -84,7 +84,7 @@ def _add(
     row.update(
         when=good.get("p", good["id"]),
         error="”, later “".join(words.short(error, 95 if len(quoted) > 1 else 140) for error in quoted),
-        edits=edits[-2:],
+        edits=edits[-3:],
         edited=len(edits),
         between=list(dict.fromkeys(between))[-2:],
         told=bool(errors) or last.get("o") == "failed",

@@ -151,8 +151,8 @@ def _session(state: dict[str, Any], key: str, row: dict[str, Any]) -> Statement:
         said.append((f"the agent ended with “{closing[0]}”", closing[1], OWN_AGENT))
     if todo := row.get("todo"):
         said.append((_todo(todo), todo[3], OWN_AGENT))
-    if stuck := _stuck(state, key):
-        said.append((f"no success seen since it failed: `{stuck[0]}`", stuck[1], OWN_AGENT))
+    if at := row["stuck"] if "stuck" in row else stuck(state, key):
+        said.append((f"no success seen since it failed: `{at[0]}`", at[1], OWN_AGENT))
     if commit := row.get("commit"):
         said.append((f"last commit seen {commit[0]} “{commit[1]}” on `{commit[3]}`", commit[2], OWN_AGENT))
     if row["edits"] and len(said) < 2:
@@ -172,12 +172,12 @@ def _todo(todo: list[Any]) -> str:
     return f"open in its last todo list: {', '.join(f'“{text}”' for text in shown)}{more}"
 
 
-def _stuck(state: dict[str, Any], session: str) -> tuple[str, str] | None:
+def stuck(state: dict[str, Any], session: str) -> list[str] | None:
     """The last build, test or lint command of a session that failed and brought nothing else afterwards."""
     steps = [step for step in state["trails"].get(session, {}).get("steps", []) if "f" in step]
     for place in range(len(steps) - 1, -1, -1):
         step = steps[place]
         if step.get("o") == "failed" and commands.kind(step["f"]) in ("test", "build", "lint"):
             ended = any(s["f"] == step["f"] and "p" in s and s.get("o") != "failed" for s in steps[place + 1 :])
-            return None if ended else (step["f"], step.get("p", step["id"]))
+            return None if ended else [step["f"], step.get("p", step["id"])]
     return None

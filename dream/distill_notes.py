@@ -11,6 +11,9 @@ from dream.distill_history import history_draft, status_draft
 from dream.distill_ledger import first_cited, names, ranked
 from dream.distill_shapes import OWN_AGENT, PERSON, TOOL_OUTPUT, Draft, Statement, draft
 
+MOST_FILES = 8
+# What is asked in so many sessions is a habit of the team, and worth a line.
+OFTEN_ASKED = 3
 _DULL_PATHS = ("logs/", "node_modules/", "dist/", ".git/", "/tmp/", "/var/folders/")  # noqa: S108 - seen, not used
 
 
@@ -107,18 +110,18 @@ def _helpers(state: dict[str, Any]) -> list[Statement]:
 def _files(state: dict[str, Any], project: str, base: str) -> Draft:
     inside = {path: row for path, row in state["files"].items() if not _OUTSIDE.match(path)}
     touched = ranked(inside, lambda row: (row.get("edits", 0) + row.get("reads", 0), row.get("edits", 0), row["ev"]))
-    most = [item for item in touched if item[1].get("edits", 0) + item[1].get("reads", 0) > 2][:12]
+    most = [item for item in touched if item[1].get("edits", 0) + item[1].get("reads", 0) > 2][:MOST_FILES]
     read = [
         item
         for item in ranked(inside, lambda row: (row.get("reads", 0), row["ev"]))
-        if item[1].get("reads", 0) > 3 * max(1, item[1].get("edits", 0)) and item not in most
-    ]
+        if item[1].get("reads", 0) > 3 * max(1, item[1].get("edits", 0)) and item not in most[: MOST_FILES - 2]
+    ][:2]
     return draft(
         f"{base}/work/files.md",
         f"{project}: files most touched",
         f"Files of {project} most edited and most often read again (calls by agents, and in how many sessions).",
-        ("Most touched", [_file_line(path, row) for path, row in most]),
-        ("Read again and again, seldom changed", [_file_line(path, row) for path, row in read[:4]]),
+        ("Most touched", [_file_line(path, row) for path, row in most[: MOST_FILES - len(read)]]),
+        ("Read again and again, seldom changed", [_file_line(path, row) for path, row in read]),
     )
 
 
@@ -135,9 +138,12 @@ def _times(n: int, what: str) -> str:
 
 def _rules(state: dict[str, Any], project: str, base: str) -> Draft:
     spoken = _distinct(ranked(state["rules"], lambda row: (row["n"], row["when"])))
-    standing = [row for row in spoken if row["n"] > 1 or words.is_standing(row["text"])]
+    # What was said in one session may be of its task alone, however it was put.
+    standing = [row for row in spoken if _sessions(row) > 1]
     decided = {words.alike(row["text"]) for row in state["decisions"].values()}
-    once = [row for row in spoken if row not in standing and words.alike(row["text"]) not in decided]
+    once = [row for row in spoken if row not in standing]
+    once = [row for row in once if words.is_standing(row["text"]) or words.alike(row["text"]) not in decided]
+    once.sort(key=lambda row: words.is_standing(row["text"]), reverse=True)
     written = [
         (path, row, line) for path, row in sorted(state["facts"].items()) if "uses" in row for line in row["lines"]
     ]
@@ -164,36 +170,33 @@ def _distinct(rows: list[tuple[str, dict[str, Any]]]) -> list[dict[str, Any]]:
 def _said(row: dict[str, Any]) -> Statement:
     # The prompt that is quoted first; of the others like it the latest.
     cited = tuple(dict.fromkeys([row["by"], *row["ev"]]))[: 2 if row["n"] > 1 else 1]
-    return Statement(f"“{row['text']}”{_often(row)}.", cited, PERSON)
+    pattern = row.get("said", {}).get(str(len(row["text"].split())), row["text"])
+    text = words.common(row["text"], pattern)
+    return Statement(f"“{text}”{_often(row, is_common=text != row['text'])}.", cited, PERSON)
 
 
-def _often(row: dict[str, Any]) -> str:
-    return f" (latest of {row['n']} prompts that begin alike)" if row["n"] > 1 else ""
+def _often(row: dict[str, Any], *, is_common: bool) -> str:
+    if row["n"] == 1:
+        return ""
+    if is_common:
+        return f" ({row['n']} prompts that begin alike; … is what differs)"
+    return f" (latest of {row['n']} prompts that begin alike)"
+
+
+def _sessions(row: dict[str, Any]) -> int:
+    """In how many sessions; rows of older states only know how often."""
+    return len(row.get("in", [])) or int(row["n"])
 
 
 def _requests(state: dict[str, Any], project: str, base: str) -> Draft:
-    often = [row for _, row in ranked(state["asks"], lambda row: (row["n"], row["when"])) if row["n"] > 1]
-    once = [row for _, row in ranked(state["asks"], lambda row: (row["when"],)) if row["n"] == 1]
-    told = {words.alike(row["text"]) for table in ("rules", "decisions") for row in state[table].values()}
-    telling = [row for row in once if len(row["text"].split()) > 3 and words.alike(row["text"]) not in told]
-    refs = [
-        (key, row)
-        for key, row in ranked(state["refs"], lambda row: (row.get("asked", 0), row.get("when", "")))
-        if row.get("asked") and row.get("title")
-    ]
+    asks = ranked(state["asks"], lambda row: (_sessions(row), row["n"], row["when"]))
+    often = [row for _, row in asks if _sessions(row) >= OFTEN_ASKED and len(row["text"].split()) > 3]
     return draft(
         f"{base}/work/requests.md",
         f"{project}: what people ask for",
-        f"Prompts people gave the agents in {project}, condensed, repeated ones first, without mere “continue”.",
-        ("Asked again and again", [_said(row) for row in often[:6]]),
-        ("Asked once, latest first", [_said(row) for row in telling[:8]]),
-        ("Issues and pull requests they named", [_ref_line(key, row) for key, row in refs[:5]]),
+        f"Prompts people gave the agents in {project} again and again, condensed.",
+        (f"Asked in {OFTEN_ASKED} sessions or more", [_said(row) for row in often[:6]]),
     )
-
-
-def _ref_line(number: str, row: dict[str, Any]) -> Statement:
-    prompts = "1 prompt" if row["asked"] == 1 else f"{row['asked']} prompts"
-    return Statement(f"#{number} “{row['title']}”: named in {prompts}.", tuple(row["ev"][:1]), TOOL_OUTPUT)
 
 
 def _profiles(state: dict[str, Any]) -> list[Draft]:

@@ -11,8 +11,10 @@ from typing import Any
 
 MADE_BY = "distill (rules, no model)"
 NOTICE = "*Made by rules from recorded events, without a model.*"
-# Of the text without its citations, which are kept beside it. A session start tells 7,500 characters in all.
+# Of the text without its citations, which are kept beside it.
 MAX_BYTES = 2560
+# A session start tells 7,500 characters in all: commands, rules, failures and status of a project fit together.
+COMMANDS_BYTES, FAILURES_BYTES = 1850, 1550
 MAX_CITATIONS = 3
 
 _TWO_STOPS = re.compile(r"([.!?…])”\.$")
@@ -59,6 +61,7 @@ class Draft:
     description: str
     kind: str
     sections: tuple[Section, ...]
+    most: int = MAX_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +71,15 @@ class Distilled:
 
 
 def draft(
-    path: str, title: str, description: str, *sections: tuple[str, Iterable[Statement]], kind: str = "project"
+    path: str,
+    title: str,
+    description: str,
+    *sections: tuple[str, Iterable[Statement]],
+    kind: str = "project",
+    most: int = MAX_BYTES,
 ) -> Draft:
     filled = tuple(Section(heading, tuple(_stopped_once(line) for line in lines)) for heading, lines in sections)
-    return Draft(path, title, description, kind, tuple(section for section in filled if section.statements))
+    return Draft(path, title, description, kind, tuple(section for section in filled if section.statements), most)
 
 
 def _stopped_once(line: Statement) -> Statement:
@@ -82,7 +90,7 @@ def _stopped_once(line: Statement) -> Statement:
 def render(draft: Draft) -> str:
     """The note as markdown with frontmatter, whole and short: what does not fit is left out, never cut."""
     sections = [(section.heading, list(section.statements)) for section in draft.sections]
-    while len(_write(draft, _lines(sections, cited=False)).encode()) > MAX_BYTES and _drop_one(sections):
+    while len(_write(draft, _lines(sections, cited=False)).encode()) > draft.most and _drop_one(sections):
         pass
     return _write(draft, _lines(sections, cited=True))
 

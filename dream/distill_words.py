@@ -50,6 +50,7 @@ _STANDING = re.compile(
     re.I,
 )
 _RULE = re.compile(rf"(?<![\w-])(?:{_CUES})(?![\w-])", re.I)
+_PURPOSE = re.compile(r"\w\s+(?<!need )(?<!needs )(?<!have )(?<!has )(?<!try )(?<!sure )(?<!remember )to $", re.I)
 _USE_NOT = re.compile(r"\buse\s+[\w@./`-]+(?:\s+[\w@./`-]+){0,3},?\s+not\s+\w", re.I)
 _STRICT = re.compile(r"\bbe (?:strict|careful|thorough|concise|brief)\b", re.I)
 _REMOVE = re.compile(
@@ -161,12 +162,17 @@ def rules(text: str) -> list[str]:
         if _QUESTION.search(sentence) or len(sentence.split()) < 2:
             continue
         match = (
-            _RULE.search(sentence) or _USE_NOT.search(sentence) or _REMOVE.search(sentence) or _STRICT.search(sentence)
+            _cue(sentence) or _USE_NOT.search(sentence) or _REMOVE.search(sentence) or _STRICT.search(sentence)
         )
         if not match or _TALE.search(sentence) or _is_cut_off(sentence, match.end()):
             continue
         found.append(_around(sentence, match.start()))
     return found
+
+
+def _cue(sentence: str) -> re.Match[str] | None:
+    """The word by which a sentence is a rule. “Check this plan to avoid overengineering” only says what for."""
+    return next((match for match in _RULE.finditer(sentence) if not _PURPOSE.search(sentence[: match.start()])), None)
 
 
 def _is_cut_off(sentence: str, end: int) -> bool:
@@ -191,6 +197,14 @@ def _around(sentence: str, start: int) -> str:
 def is_standing(rule: str) -> bool:
     """Whether a rule holds by its words for all work to come, not for the task in hand alone."""
     return bool(_STANDING.search(rule) or _USE_NOT.search(rule))
+
+
+def common(text: str, pattern: str) -> str:
+    """The rule without the one word in which those like it differ: a name, not a number, a path or a flag."""
+    own, shared = text.split(), pattern.split()
+    differ = [a for a, b in zip(own, shared, strict=False) if a != b]
+    is_one = len(own) == len(shared) and len(differ) == 1
+    return pattern if is_one and re.fullmatch(r"\W*[^\W\d_]+(?:-[^\W\d_]+)*\W*", differ[0]) else text
 
 
 def decision(text: str) -> str:

@@ -23,12 +23,16 @@ from django.db.models.functions import Coalesce
 
 from dream.models import Change, Run, Watermark, Window
 from memory.events import reading as events
-from memory.events.models import Session
+from memory.events.models import Event, Session
 from memory.notes import reading as notes
 from memory.notes.models import Proposal
+from memory.notes.reach import PRIVATE
 from memory.recall.models import Telling, ToldNote
 from memory.tenants.access import Actor
 from memory.tenants.models import Tenant
+
+# A long session is told something with every prompt; the later texts stand on the pages of their events.
+MOST_TEXTS = 20
 
 
 def runs(tenant: Tenant, *, by: Actor) -> QuerySet[Run]:
@@ -77,9 +81,14 @@ def proposals(run: Run, *, by: Actor) -> list[Proposal]:
     return notes.titled(rows)
 
 
-def windows(run: Run) -> QuerySet[Window]:
-    """The stretches of sessions that a run read."""
-    return run.windows.select_related("session", "session__project").order_by("session_id", "from_seq")
+def windows(run: Run) -> list[Window]:
+    """The stretches of sessions that a run read, each session with its first prompt."""
+    prompts = Event.objects.filter(session=OuterRef("session"), kind="prompt").order_by("seq").values("summary")
+    rows = run.windows.select_related("session", "session__project").annotate(first_prompt=Subquery(prompts[:1]))
+    found: list[Window] = list(rows.order_by("session_id", "from_seq"))
+    for window in found:
+        window.session.first_prompt = window.first_prompt  # type: ignore[attr-defined]
+    return found
 
 
 def mine(by: Actor | None) -> Q:
@@ -134,7 +143,29 @@ def tellings(session: Session, *, by: Actor) -> list[Telling]:
     """What a session was told, with each note and why. Another member's own notes stay theirs here too."""
     told = ToldNote.objects.filter(mine(by)).select_related("note", "revision").order_by("position", "pk")
     rows = session.tellings.defer("text").select_related("event").prefetch_related(Prefetch("notes", queryset=told))
-    return list(rows.order_by("event__seq"))
+    found = list(rows.order_by("event__seq"))
+    texts = dict(Telling.objects.filter(pk__in=[one.pk for one in found[:MOST_TEXTS]]).values_list("pk", "text"))
+    for one in found:
+        _with_text(one, texts.get(one.pk), by)
+    return found
+
+
+def told_at(event: Event, *, by: Actor) -> Telling | None:
+    """What was told in answer to one event, with its exact text."""
+    told = ToldNote.objects.filter(mine(by)).select_related("note", "revision").order_by("position", "pk")
+    found = Telling.objects.filter(event=event).prefetch_related(Prefetch("notes", queryset=told)).first()
+    if found is not None:
+        _with_text(found, found.text, by)
+    return found
+
+
+def _with_text(telling: Telling, text: str | None, by: Actor) -> None:
+    """Give a telling its `exact` text, unless another member's own notes are in it or it is shown elsewhere."""
+    is_own = telling.member_id is None or str(telling.member_id) == by.member_pk
+    is_private = text is not None and not is_own and PRIVATE in text
+    telling.is_here = text is not None  # type: ignore[attr-defined]
+    telling.is_private = is_private  # type: ignore[attr-defined]
+    telling.exact = "" if is_private else text or ""  # type: ignore[attr-defined]
 
 
 def learnt_from(session: Session, *, by: Actor) -> list[Proposal]:

@@ -185,6 +185,8 @@ class _Dreamer:
 
     def dream(self) -> None:
         with tenant_scope(self.claim.tenant_pk):
+            due.hold(self.claim)
+            store.follow_merges(recount=not self.mind.model)
             subjects = windows.subjects(whole=self.run.is_whole)
             known = {subject.pk for subject in subjects}
             subjects += [subject for subject in store.untold() if subject.pk not in known]

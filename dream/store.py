@@ -16,7 +16,8 @@ from dream.windows import Batch, Span, Subject
 from memory.events.models import Event, Project
 from memory.notes import lines, review
 from memory.notes.models import Note, Proposal, Source, Tombstone
-from memory.notes.paths import InvalidPath
+from memory.notes.paths import InvalidPath, path_key
+from memory.notes.publish import supersede
 from memory.notes.review import Draft, Evidence
 from memory.tenants.access import Actor
 from memory.tenants.models import Member, Tenant
@@ -47,7 +48,8 @@ def write(run: Run, written: Written, *, by: Actor) -> None:
     """Move the watermarks and write what came of the events, inside the bound transaction. Raises Raced."""
     for span in written.batch.spans:
         _advance(run, span)
-        _set_window(run, span, "quarantined" if written.quarantine else "read", written.quarantine or _dropped(written))
+        outcome = "quarantined" if written.quarantine else "read"
+        _set_window(run, span, outcome, written.quarantine or _detail(written, span))
     for event in written.batch.events if written.quarantine else ():
         span = written.batch.spans[0]
         reason = {"error": written.quarantine[:2000]}
@@ -82,8 +84,15 @@ def _set_window(run: Run, span: Span, outcome: str, detail: str) -> None:
     )  # fmt: skip
 
 
-def _dropped(written: Written) -> str:
-    return "\n".join(written.outcome.dropped)
+def _detail(written: Written, span: Span) -> str:
+    """What of the span came to nothing, and why."""
+    faults = written.batch.unreadable
+    unreadable = [
+        f"Event {event.seq} could not be read, only its summary was: {faults[event.id]}"
+        for event in written.batch.events
+        if event.session == span.session_id and event.id in faults
+    ]
+    return "\n".join((*unreadable, *written.outcome.dropped))
 
 
 def note_failure(run: Run, batch: Batch, error: str, *, retry_at: datetime, blamed: bool) -> None:
@@ -113,9 +122,29 @@ def has_news(subject: Subject) -> bool:
 
 def untold() -> list[Subject]:
     """Projects about which an earlier run ended before it proposed all that it had counted."""
-    rows = Digest.objects.filter(has_news=True, project__isnull=False).select_related("project")
+    rows = Digest.objects.filter(has_news=True, project__isnull=False, project__merged_into__isnull=True)
+    rows = rows.select_related("project")
     rows = rows.order_by("project__slug")
     return [Subject(str(row.project_id), _name(row.project), row.project.slug, ()) for row in rows if row.project]
+
+
+def follow_merges(*, recount: bool) -> None:
+    """Let what dreams keep under a project follow it into the one it was merged into.
+
+    Its open proposals end: the same is proposed anew under the other's path. With `recount`, for minds that count, all
+    sessions of both are read again, once: two counts that were taken apart can't be put together.
+    """
+    counted_apart = set()
+    for project in Project.objects.filter(merged_into__isnull=False).select_related("merged_into").order_by("pk"):
+        home = project.merged_into
+        assert home is not None, "asked for above"  # noqa: S101
+        below = f"project/{path_key(project.slug)}/"
+        for waiting in Proposal.objects.open().filter(author_kind="dream", note__path_key__startswith=below):
+            supersede(waiting, reason=f"The project {project.slug} was merged into {home.slug}.")
+        if recount and Digest.objects.filter(project=project).delete()[0]:
+            counted_apart.add(home.pk)
+    Digest.objects.filter(project__in=counted_apart).delete()
+    Watermark.objects.filter(session__project__in=counted_apart).delete()
 
 
 def _name(project: Project) -> str:
@@ -195,8 +224,9 @@ def rejected() -> tuple[Rejected, ...]:
     found = Tombstone.objects.filter(note__member__isnull=True).select_related("note").order_by("-created_at", "-pk")
     rows = list(found[:MOST_REJECTED])
     said: dict[str, str] = {}
-    for proposal in Proposal.objects.filter(note__in={row.note_id for row in rows}, state="rejected").order_by("pk"):
-        said |= {lines.normal(line): line for line in proposal.text.splitlines()}
+    of_notes = Proposal.objects.filter(note__in={row.note_id for row in rows}, state__in=("rejected", "approved"))
+    for proposal in of_notes.order_by("pk"):
+        said |= {lines.substance(line): line for line in proposal.text.splitlines()}
     return tuple(Rejected(row.note.path, row.line and said.get(row.line, row.line)) for row in rows)
 
 

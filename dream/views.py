@@ -74,11 +74,13 @@ def event(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     """One event and its payload, made readable."""
     rows = request.tenant.events.select_related("session", "session__project")
     read = get_object_or_404(rows, public_id=public_id)
+    read.session.first_prompt = events.first_prompt(read.session)  # type: ignore[attr-defined]
     text, is_cut = events.readable(read)
     context = {
         "event": read,
         "payload_text": text,
         "is_cut": is_cut,
+        "telling": reading.told_at(read, by=request.actor),
         "citing": notes.citing(read, by=request.actor),
         "previous": events.timeline(read.session).filter(seq=read.seq - 1).first(),
         "next": events.timeline(read.session).filter(seq=read.seq + 1).first(),

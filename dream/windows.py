@@ -1,5 +1,6 @@
 """Which events a run reads: of each session those after its watermark, in batches of bounded size."""
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -7,6 +8,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django.conf import settings
+from django.db import DatabaseError
 from django.db.models import Case, F, Q, QuerySet, When
 from django.db.models.functions import Coalesce, Now
 
@@ -15,6 +17,7 @@ from dream.models import Quarantined
 from memory.events import bodies
 from memory.events.models import Event, Project, Session
 
+log = logging.getLogger(__name__)
 # A larger payload is told by its row alone: what it holds is a file or a log, and reading it would cost memory.
 LARGEST_BODY: Final = 2 * 1024 * 1024
 MOST_EVENTS: Final = 500
@@ -50,6 +53,8 @@ class Batch:
     events: tuple[SeenEvent, ...]
     # Internal keys by public id, for citations.
     keys: dict[str, str] = field(default_factory=dict)
+    # Why the payload of an event, by its public id, can't be read: the row's own words stand for it.
+    unreadable: dict[str, str] = field(default_factory=dict)
 
 
 def subjects(*, whole: bool) -> list[Subject]:
@@ -105,22 +110,25 @@ def read(waiting: deque[Span], *, budget: int, weigh: Callable[[SeenEvent], int]
     spans: list[Span] = []
     events: list[SeenEvent] = []
     keys: dict[str, str] = {}
+    unreadable: dict[str, str] = {}
     used = 0
     while waiting and used < budget and len(events) < MOST_EVENTS:
         if spans and (waiting[0].failures or spans[0].failures):
             break
         span = waiting.popleft()
         last = span.upto
-        for event, key in seen_events(span):
+        for event, key, fault in seen_events(span):
             events.append(event)
             keys[event.id] = key
+            if fault:
+                unreadable[event.id] = fault
             used += weigh(event)
             if (used >= budget or len(events) >= MOST_EVENTS) and event.seq < span.upto:
                 last = event.seq
                 waiting.appendleft(replace(span, after=last))
                 break
         spans.append(replace(span, upto=last))
-    return Batch(tuple(spans), tuple(events), keys)
+    return Batch(tuple(spans), tuple(events), keys, unreadable)
 
 
 def halves(batch: Batch) -> tuple[Batch, Batch]:
@@ -128,21 +136,22 @@ def halves(batch: Batch) -> tuple[Batch, Batch]:
     span, middle = batch.spans[0], len(batch.events) // 2
     cut = batch.events[middle - 1].seq
     return (
-        Batch((replace(span, upto=cut),), batch.events[:middle], batch.keys),
-        Batch((replace(span, after=cut),), batch.events[middle:], batch.keys),
+        replace(batch, spans=(replace(span, upto=cut),), events=batch.events[:middle]),
+        replace(batch, spans=(replace(span, after=cut),), events=batch.events[middle:]),
     )
 
 
-def seen_events(span: Span) -> Iterator[tuple[SeenEvent, str]]:
-    """The span's events in order, without those in quarantine, each with its internal key."""
+def seen_events(span: Span) -> Iterator[tuple[SeenEvent, str, str]]:
+    """The span's events in order, without those in quarantine, each with its internal key and what hid its payload."""
     poison = set(Quarantined.objects.filter(session_id=span.session_pk).values_list("seq", flat=True))
     rows = Event.objects.filter(session_id=span.session_pk, seq__gt=span.after, seq__lte=span.upto)
     for row in rows.select_related("member", "session__member").order_by("seq").iterator(200):
         if row.seq not in poison:
-            yield _seen(row, span.session_id), str(row.pk)
+            found, fault = payload(row)
+            yield _seen(row, span.session_id, found), str(row.pk), fault
 
 
-def _seen(row: Event, session_id: str) -> SeenEvent:
+def _seen(row: Event, session_id: str, found: dict[str, Any]) -> SeenEvent:
     member = row.member or row.session.member
     return SeenEvent(
         id=row.public_id,
@@ -154,11 +163,20 @@ def _seen(row: Event, session_id: str) -> SeenEvent:
         member=member.handle if member else None,
         agent_id=row.agent_id or None,
         tool=row.tool or None,
-        payload=payload(row),
+        payload=found,
     )
 
 
-def payload(row: Event) -> dict[str, Any]:
-    """What the hook sent, as it is stored; the row's own words where it is gone or too large to be read here."""
-    found = bodies.payload(row) if row.size <= LARGEST_BODY else {}
-    return found or {"tool_name": row.tool, "summary": row.summary}
+def payload(row: Event) -> tuple[dict[str, Any], str]:
+    """What the hook sent, as it is stored; the row's own words where it is gone, too large, or can't be read (why)."""
+    found: dict[str, Any] = {}
+    fault = ""
+    try:
+        found = bodies.payload(row) if row.size <= LARGEST_BODY else {}
+    except DatabaseError:
+        raise
+    except Exception as why:
+        # One event that nobody can read must not keep its team from ever dreaming again.
+        log.exception("the payload of %s can't be read", row.public_id)
+        fault = f"{type(why).__name__}: {why}"[:300]
+    return found or {"tool_name": row.tool, "summary": row.summary}, fault

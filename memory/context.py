@@ -1,5 +1,6 @@
 """What the frame of every page shows: how much waits, and in how many teams this person is."""
 
+from functools import cache
 from typing import Any
 
 from django.http import HttpRequest
@@ -14,6 +15,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
         return {}
     actor = request.actor  # type: ignore[attr-defined]
     return {
-        "inbox_count": lambda: reading.waiting(actor).count(),
+        # Shown twice on a page, in the side bar and in the menu; counted once.
+        "inbox_count": cache(lambda: reading.waiting(actor).count()),
         "tenant_count": lambda: len(teams_of(str(request.user.pk))),
     }

@@ -84,7 +84,7 @@ def one_risk(request: TenantRequest, risk: str) -> HttpResponse:
         "groups": [replace(group, proposals=shown)],
         "risk": risk,
         "first_proposal": shown[0] if shown else None,
-        "proposal_count": group.count,
+        "proposal_count": notes.waiting(request.actor).count(),
         "next_url": pages.next_url(request, name, notes.position(shown[-1]) if more else None),
         "profile": profile_room(request.actor.member_pk),
         "has_events": True,

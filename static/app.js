@@ -34,6 +34,11 @@
     setTimeout(() => message.remove(), 8000);
   }
 
+  // What the server said with a page goes like what this script says.
+  function sayNoMore() {
+    for (const message of document.querySelectorAll("#messages .message")) setTimeout(() => message.remove(), 8000);
+  }
+
   async function copy(button) {
     const source = document.getElementById(button.dataset.copy);
     try {
@@ -108,12 +113,14 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     showKeys();
+    sayNoMore();
     localTimes(document);
     document.body.addEventListener("htmx:beforeRequest", () => { root.dataset.busy = "yes"; });
     document.body.addEventListener("htmx:afterRequest", () => { delete root.dataset.busy; });
     document.body.addEventListener("htmx:afterSwap", (event) => {
       const piece = document.getElementById(event.detail.target.id) ?? document.body;
       localTimes(piece);
+      sayNoMore();
       piece.querySelector("[data-focus]")?.focus();
     });
     document.body.addEventListener("htmx:responseError", (event) => {

@@ -34,6 +34,12 @@ def asked(rows: QuerySet[Session]) -> QuerySet[Session]:
     )
 
 
+def first_prompt(session: Session) -> str:
+    """What a session was asked first."""
+    asked = session.events.filter(kind="prompt").order_by("seq").values_list("summary", flat=True)
+    return asked.first() or ""
+
+
 def filtered(rows: QuerySet[Session], *, q: str, project: str, client: str) -> QuerySet[Session]:
     """The sessions that a search and the two lists name."""
     if q:

@@ -1,5 +1,6 @@
 """Pages of sessions, events and projects."""
 
+from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_GET, require_POST
@@ -54,9 +55,11 @@ def project_merge(request: TenantRequest, slug: str, public_id: str) -> HttpResp
     if not into:
         return show_projects(request, problem="Choose the project that this one belongs to.", status=422)
     try:
-        projects.merge(merged, into=the_project(request, into), by=request.actor)
+        target = the_project(request, into)
+        projects.merge(merged, into=target, by=request.actor)
     except projects.CannotMerge as exc:
         return show_projects(request, problem=str(exc), status=409)
+    messages.success(request, f"Merged {merged.name} into {target.name}: its sessions and places are there now.")
     return show_projects(request) if request.htmx else redirect("projects", slug)
 
 

@@ -9,7 +9,25 @@ from memory.notes.diff import Conflict, merge3
 from memory.notes.frontmatter import InvalidFrontmatter, split
 
 HEADING: Final = re.compile(r"(#{1,6})\s")
-_FURNITURE: Final = re.compile(r"\s*(?:#{1,6}\s.*|```.*|~~~.*|[-*_=|:\s]*)")
+# A line that is wholly in italics speaks of the note itself: who made it, and how.
+_FURNITURE: Final = re.compile(r"\s*(?:#{1,6}\s.*|```.*|~~~.*|\*[^*]+\*\s*|[-*_=|:\s]*)")
+# What is quoted or is code is the statement itself: no number in it is a count.
+_QUOTED: Final = re.compile(r"(`[^`]*`|“[^”]*”|\"[^\"]*\")")
+# Counts in the forms in which notes state them. Any other number says something: a port, a limit, a version.
+_COUNT: Final = re.compile(
+    r"\[evt_[^\]]*\]"
+    r"|\((?:latest of |asked in )?\d+(?: ?%)?(?: (?:failed|unclear|without|reported|runs?|prompts?|sessions?|calls?)\b"
+    r"[^()]*)?\)"
+    r"|\bin (?:its )?\d+(?: or more)?(?: of \d+)? (?:runs?|sessions?|prompts?)\b"
+    r"|(?<=[:,] )\d+ (?:edits?|reads?|runs?)(?=[,;.])"
+    r"|\b\d+ runs? (?=without|of\b)"
+    r"|(?<=succeeded )\d+ times\b"
+    r"|\band \d+ (?:other files?|other forms?(?: of)?|more)\b",
+    re.IGNORECASE,
+)
+# The day with which a line of a record begins, and the marks between its parts.
+_EDGES: Final = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\d{4}-\d\d-\d\d:)?")
+_MARKS: Final = re.compile(r"[,;:.!]+(?=\s|$)|\s+")
 
 
 @dataclass(frozen=True)
@@ -23,6 +41,16 @@ class Merged:
 def normal(line: str) -> str:
     """The form in which lines are compared: without case and space."""
     return "".join(line.casefold().split())
+
+
+def substance(line: str) -> str:
+    """What the line states: without counts, remarks that hold only a count, citations, case, space and list marks.
+
+    Quoted text, commands, paths and every number that is no count stay: another port is another statement.
+    """
+    parts = _QUOTED.split(_EDGES.sub("", line, count=1))
+    told = [part if number % 2 else _MARKS.sub("", _COUNT.sub("", part)) for number, part in enumerate(parts)]
+    return " ".join("".join(told).casefold().split()) or normal(line)
 
 
 def body_of(text: str) -> str:
@@ -49,21 +77,37 @@ def lost_statements(text: str, old: str) -> list[str]:
     return new_statements(old, text)
 
 
-def without(text: str, rejected: Collection[str], *, keep: str = "") -> str:
-    """The text without the rejected lines (normal forms), and without headings that are left with nothing below.
+def taken_out(text: str, old: str) -> list[str]:
+    """The lines that `old` says and `text` does not say in any form."""
+    stays = {substance(line) for line in statements(text)}
+    return [line for line in statements(old) if substance(line) not in stays]
 
-    What stands in `keep`, the approved text, was let in after all.
+
+def says_something(text: str) -> bool:
+    """True where the text holds more than headings and a remark on itself."""
+    return next(statements(text), None) is not None
+
+
+def without(text: str, rejected: Collection[str], *, keep: str = "") -> str:
+    """The text without the rejected lines (their substance), and without headings that are left with nothing below.
+
+    What stands in `keep`, the approved text, was let in after all: it stays, in the words that were let in.
     """
-    unwanted = set(rejected) - {normal(line) for line in keep.split("\n")}
+    stands = {substance(line): line for line in statements(keep)}
+    known = {normal(line) for line in keep.split("\n")}
     body = body_of(text)
     head = text[: len(text) - len(body)]
     lines = body.split("\n")
-    kept = [line for line in lines if _FURNITURE.fullmatch(line) or normal(line) not in unwanted]
-    if len(kept) == len(lines):
+    kept: list[str] = []
+    for line in lines:
+        if _FURNITURE.fullmatch(line) or normal(line) in known or substance(line) not in rejected:
+            kept.append(line)
+        elif (approved := stands.get(substance(line))) and approved not in lines:
+            kept.append(approved)
+    if kept == lines:
         return text
     left = "\n".join(_headings_with_something(kept)).rstrip("\n")
     return f"{head}{left}\n"
-
 
 
 def merge(base: str, mine: str, theirs: str) -> Merged:
@@ -102,13 +146,18 @@ def _marked(conflict: Conflict) -> str:
 def _headings_with_something(lines: list[str]) -> list[str]:
     kept: list[str] = []
     follows = 0  # the level of the section's first heading below; 7 once there is text
+    is_gap = False  # a heading went just below: of the empty lines around it one stays
     for line in reversed(lines):
         heading = HEADING.match(line)
         if heading and follows <= len(heading[1]):
+            is_gap = True
             continue
         if heading:
             follows = len(heading[1])
         elif line.strip():
             follows = 7
+        elif is_gap and (not kept or not kept[-1].strip()):
+            continue
+        is_gap = False
         kept.append(line)
     return kept[::-1]

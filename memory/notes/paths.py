@@ -6,6 +6,8 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 
+from memory import redact
+
 FAMILIES = ("profile", "tools", "project", "general")
 MAX_LEVELS = 6
 MAX_LENGTH = 255
@@ -52,7 +54,9 @@ def clean_path(raw: str) -> NotePath:
     segments = [segment for segment in text.split("/") if segment not in ("", ".")]
     for segment in segments:
         _refuse_segment(segment)
+    _refuse_lookalikes(text)
     _refuse_shape(segments)
+    _refuse_secrets(text)
     shown = "/".join(segments)
     key = path_key(shown)
     if max(len(shown), len(key)) > MAX_LENGTH:
@@ -127,10 +131,27 @@ def _refuse_segment(segment: str) -> None:
         raise InvalidPath("segment_too_long", f"Shorten {segment[:20]}… to {limits}.")
 
 
+def _refuse_lookalikes(text: str) -> None:
+    """Full-width dots and slashes are plain ones to some file systems and tools: `．．` is the folder above."""
+    plain = unicodedata.normalize("NFKC", text)
+    if plain.count("/") != text.count("/") or "\\" in plain or _ENCODED.search(plain):
+        raise InvalidPath("lookalike", "Write slashes and percent signs as plain characters, not as look-alikes.")
+    for segment in plain.split("/"):
+        if segment not in ("", "."):
+            _refuse_segment(segment)
+
+
+def _refuse_secrets(text: str) -> None:
+    if redact.has_secret(text):
+        raise InvalidPath("secret", "This path looks like it holds a secret. Choose a name without it.")
+
+
 def _refuse_shape(segments: list[str]) -> None:
     if not segments or segments[0].casefold() not in FAMILIES or len(segments) < 2:
         raise InvalidPath("unknown_family", f"Start the path with one of {', '.join(f'{name}/' for name in FAMILIES)}")
     if not segments[-1].casefold().endswith(".md"):
         raise InvalidPath("not_markdown", "End the path with .md.")
+    if any(segment.casefold().endswith(".md") for segment in segments[:-1]):
+        raise InvalidPath("folder_like_note", "Only the last level ends in .md: a folder must not pass for a note.")
     if len(segments) > MAX_LEVELS:
         raise InvalidPath("too_deep", f"Use at most {MAX_LEVELS} levels; this path has {len(segments)}.")

@@ -1,5 +1,6 @@
 """What the pages of notes and proposals show: one query a list."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -10,8 +11,8 @@ from django.db.models import Case, Count, IntegerField, Q, QuerySet, Value, When
 
 from memory.events.models import Event
 from memory.notes import reach
-from memory.notes.diff import DiffLine, Fold, fold, word_diff
 from memory.notes.frontmatter import Document, InvalidFrontmatter, split
+from memory.notes.lines import HEADING, normal
 from memory.notes.models import Note, Proposal, Revision, Source
 from memory.notes.publish import title_of
 from memory.tenants.access import Actor
@@ -123,20 +124,36 @@ def place_of(proposal: Proposal, *, by: Actor) -> Place:
     return Place(at + 1, len(ids), ids[at - 1] if at else "", ids[at + 1] if at + 1 < len(ids) else "")
 
 
-def change_of(proposal: Proposal) -> list[DiffLine | Fold]:
-    """The proposal against the text it is a change of, word by word."""
-    old = proposal.base.text if proposal.base else ""
-    return between(old, "" if proposal.operation == "delete" else proposal.text)
-
-
-def between(old: str, new: str) -> list[DiffLine | Fold]:
-    """Two texts, word by word, with long unchanged stretches folded."""
-    return fold(word_diff(old, new))
-
-
 def evidence(sources: QuerySet[Source]) -> list[Source]:
     """The sources of a text with their events and sessions, in order of the lines."""
-    return list(sources.select_related("event", "event__session").order_by("position", "pk")[:MOST_SOURCES])
+    rows = sources.select_related("event", "event__session").order_by("position", "pk")
+    return list(rows.defer("event__body", "event__head", "event__tail")[:MOST_SOURCES])
+
+
+def below_title(body: str, title: str) -> str:
+    """The body without a first heading that only repeats the title, which a page shows above it."""
+    first, _, rest = body.lstrip().partition("\n")
+    return rest if HEADING.match(first) and normal(first.lstrip("#")) == normal(title) else body
+
+
+# Our own rules' word for a proposal made without a model; a model gives a reason instead.
+BY_RULES = "Made by distill (rules, no model)."
+
+
+def made_from(proposal: Proposal) -> str:
+    """Why a proposal was made, in plain words; for one made by rules, from how many sessions."""
+    if proposal.author_kind != "dream" or proposal.reason != BY_RULES:
+        return proposal.reason
+    count = proposal.sources.aggregate(count=Count("event__session", distinct=True))["count"]
+    return f"From {count} session{'' if count == 1 else 's'}, by rules without a model."
+
+
+_YAML = re.compile(r"(Line \d+: )[^\n]*? Quote a value that has : or # in it\.")
+
+
+def plain_words(problem: str) -> str:
+    """What is wrong with a text, without the words of the YAML reader."""
+    return _YAML.sub(r"\1this is not `key: value`; put the value in quotes.", problem)
 
 
 @dataclass

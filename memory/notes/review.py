@@ -137,7 +137,7 @@ def reject(proposal: Proposal, *, by: Actor, reason: str, close_path: bool = Fal
         _decide(proposal, "rejected", by, reason=reason)
         unwanted = lines.new_statements(proposal.text, proposal.base.text if proposal.base else "")
         if proposal.operation == "write":
-            _bury(note, {lines.normal(line) for line in unwanted}, reason)
+            _bury(note, {lines.substance(line) for line in unwanted}, reason)
         if close_path:
             _bury(note, {None}, reason)
         audit.record(by, "note.reject", proposal.public_id, before=proposal.sha256.hex(), after=note.public_id)
@@ -164,6 +164,7 @@ def write(
         if current is not None and current.text == clean.text:
             return current
         revision = publish(note, _by_person(clean.text, by), sources=sources_of(note))
+        _take_out(note, clean.text, current)
         audit.record(by, "note.write", note.public_id, before=_id(current), after=revision.public_id)
         return revision
 
@@ -179,7 +180,9 @@ def revert(note: Note, *, to: Revision, by: Actor) -> Revision:
         if before is not None and before.text == to.text and note.deleted_at is None:
             return before
         version = replace(_by_person(to.text, by), reason=f"Back to revision {to.number}.")
+        was = _live(note)
         revision = publish(note, version, sources=list(to.sources.order_by("position", "pk")))
+        _take_out(note, to.text, was)
         audit.record(by, "note.revert", note.public_id, before=_id(before), after=revision.public_id)
         return revision
 
@@ -216,6 +219,8 @@ def _accept(proposal: Proposal, *, by: Actor, shown: str, text: str | None) -> R
             version = _by_person(text, by) if text is not None else _as_proposed(proposal, by)
             sources = all_sources(list(proposal.sources.order_by("position", "pk")), sources_of(note))
             revision = publish(note, version, sources=sources)
+            # A dream may drop a line and bring it back; what people leave out stays out.
+            _take_out(note, version.text, proposal, *([] if proposal.author_kind == "dream" else [current]))
         audit.record(by, "note.approve", proposal.public_id, before=_id(before), after=revision.public_id)
         return revision
 
@@ -282,6 +287,8 @@ def _wanted(note: Note, draft: Draft, text: str, by: Actor) -> lines.Merged | No
     if by.kind == "dream":
         rejected = set(note.tombstones.filter(line__isnull=False).values_list("line", flat=True))
         left = lines.without(merged.text, {line for line in rejected if line}, keep=old)
+        if not lines.says_something(left):
+            return None
         if left != merged.text and not lines.new_statements(left, old) and not lines.lost_statements(left, old):
             return None
         merged = replace(merged, text=left)
@@ -374,6 +381,12 @@ def _bury(note: Note, unwanted: set[str] | set[None], reason: str) -> None:
         Tombstone(tenant_id=note.tenant_id, note=note, line=line, reason=reason)
         for line in sorted(unwanted - known, key=str)
     )
+
+
+def _take_out(note: Note, text: str, *before: Proposal | Revision | None) -> None:
+    """Remember which lines of these texts a person did not let stand in the new one."""
+    gone = {lines.substance(line) for one in before if one for line in lines.taken_out(text, one.text)}
+    _bury(note, gone, "Taken out by a person.")
 
 
 def _note_at(tenant: Tenant, path: paths.NotePath, member: Member | None) -> Note:

@@ -78,7 +78,12 @@ _IN_TEXT: Final[tuple[tuple[str, Level, str, re.Pattern[str]], ...]] = (
         "address",
         "medium",
         "names an address",
-        re.compile(r"\b(?:https?|ftp|ssh)://[^\s)>\]]+|\b\d{1,3}(?:\.\d{1,3}){3}\b", re.I),
+        re.compile(
+            # What follows an address in a sentence (a quote, a bracket, a full stop) is no part of it.
+            r"\b(?:https?|ftp|ssh)://[^\s()<>\[\]`\"'“”‘’|]*[^\s()<>\[\]`\"'“”‘’|.,;:!?…*]"
+            r"|\b\d{1,3}(?:\.\d{1,3}){3}\b",
+            re.I,
+        ),
     ),
     ("person", "medium", "names a person's mail address", re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")),
     (
@@ -89,6 +94,8 @@ _IN_TEXT: Final[tuple[tuple[str, Level, str, re.Pattern[str]], ...]] = (
     ),
 )
 _QUOTED: Final = 60
+_QUOTATION: Final = re.compile(r"“[^”\n]*”|\"[^\"\n]*\"")
+_RECORD: Final = re.compile(r"(?:^|/)(?:status|requests|history)\.md$", re.I)
 
 
 def labels(change: Change) -> list[Risk]:
@@ -132,10 +139,12 @@ def _by_text(change: Change) -> list[Risk]:
     # Frontmatter too: a description is shown in every index.
     known = set(change.old.split("\n"))
     added = "\n".join(line for line in change.text.split("\n") if line not in known)
+    # A record quotes what people asked: "never mind" in a quoted prompt is no rule of the note.
+    told = _QUOTATION.sub("", added) if _RECORD.search(change.path) else added
     return [
         Risk(code, serious, f"{reason[0].upper()}{reason[1:]}: {_quote(match.group())}")
         for code, serious, reason, pattern in _IN_TEXT
-        if (match := pattern.search(added))
+        if (match := pattern.search(told if code == "rule" else added))
     ]
 
 

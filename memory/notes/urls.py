@@ -25,5 +25,6 @@ page_patterns = [
     path("notes/<str:public_id>/edit/", views.note_edit, name="note_edit"),
     path("notes/<str:public_id>/history/", views.note_history, name="note_history"),
     path("notes/<str:public_id>/diff/", views.note_diff, name="note_diff"),
+    path("notes/<str:public_id>/delete/", views.note_delete, name="note_delete"),
     path("notes/<str:public_id>/revert/", views.note_revert, name="note_revert"),
 ]

@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.notes import reading, review
+from memory.notes import reading, review, shown
 from memory.notes.frontmatter import with_fields
 from memory.notes.markdown import ids_in
 from memory.notes.markdown import render as to_html
@@ -46,20 +47,30 @@ def proposal(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     return show_proposal(request, the_proposal(request, public_id))
 
 
-def show_proposal(request: TenantRequest, shown: Proposal, *, problem: str = "", status: int = 200) -> HttpResponse:
-    """One proposal: the change, the evidence, and the way to the next."""
-    place = reading.place_of(shown, by=request.actor)
-    shown.title = reading.title(shown.text, shown.note)  # type: ignore[attr-defined]
+def show_proposal(request: TenantRequest, seen: Proposal, *, problem: str = "", status: int = 200) -> HttpResponse:
+    """One proposal: the change, the evidence, and the way to the next. An edited one as it was let in."""
+    place = reading.place_of(seen, by=request.actor)
+    seen.title = reading.title(seen.text, seen.note)  # type: ignore[attr-defined]
+    revision = shown.let_in(seen)
+    is_edited = shown.is_edited(seen, revision)
+    text = revision.text if revision and is_edited else seen.text
+    deletes = seen.operation == "delete" and not is_edited
+    base = seen.base.text if seen.base else ""
     context = {
-        "proposal": shown,
-        "decides": review.may_decide(request.actor, shown.note),
-        "lines": reading.change_of(shown),
-        "citations": reading.evidence(shown.sources.all()),
+        "proposal": seen,
+        "made_from": reading.made_from(seen),
+        "revision": revision,
+        "is_edited": is_edited,
+        "is_closed": seen.state == "rejected" and seen.note.tombstones.filter(line__isnull=True).exists(),
+        "deletes": deletes,
+        "decides": review.may_decide(request.actor, seen.note),
+        "change": shown.between(base, "" if deletes else text),
+        "evidence": shown.evidence(seen, text=text, base="" if deletes else base),
         "position": place.position,
         "total": place.total,
         "previous": place.previous,
         "next": place.next,
-        "others": reading.titled(reading.queue(request.actor).filter(note=shown.note_id).exclude(pk=shown.pk)),
+        "others": reading.titled(reading.queue(request.actor).filter(note=seen.note_id).exclude(pk=seen.pk)),
         "problem": problem,
     }
     return pages.answer(request, "review/proposal.html", "review/_proposal.html", context, status=status)
@@ -103,7 +114,7 @@ def proposal_reject(request: TenantRequest, slug: str, public_id: str) -> HttpRe
     if not reason and review.may_decide(request.actor, rejected.note):
         return show_proposal(request, rejected, problem="Say why: the next dream is told the reason.", status=422)
     try:
-        review.reject(rejected, by=request.actor, reason=reason)
+        review.reject(rejected, by=request.actor, reason=reason, close_path=bool(request.POST.get("close_path")))
     except (review.AlreadyDecided, review.StaleProposal) as exc:
         return conflict(request, public_id, exc)
     return decided(request, public_id)
@@ -125,7 +136,7 @@ def proposal_edit(request: TenantRequest, slug: str, public_id: str) -> HttpResp
     try:
         review.edit_and_approve(edited, text=text, by=request.actor, shown=request.POST.get("shown", ""))
     except review.InvalidNote as exc:
-        return render(request, "review/edit.html", {**context, "problem": str(exc)}, status=422)
+        return render(request, "review/edit.html", {**context, "problem": reading.plain_words(str(exc))}, status=422)
     except (review.AlreadyDecided, review.StaleProposal):
         problem = (
             "Someone changed or decided this meanwhile. Your text is below: copy it, then open the proposal again."
@@ -152,17 +163,22 @@ def notes(request: TenantRequest, slug: str) -> HttpResponse:
 @require_GET
 @needs("note.read")
 def note(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    read = the_note(request, public_id)
+    return show_note(request, the_note(request, public_id))
+
+
+def show_note(request: TenantRequest, read: Note, *, problem: str = "", status: int = 200) -> HttpResponse:
+    """A note as it reads now or in an older revision, and where it comes from."""
     revision = read.current
     if "revision" in request.GET:
         revision = get_object_or_404(read.revisions.select_related("approved_by"), number=number(request, "revision"))
     if revision is None:
         raise Http404
     document = reading.document(revision.text)
+    body = reading.below_title(document.body, read.current.title if read.current else "")
     context = {
         "note": read,
         "revision": revision,
-        "note_html": to_html(document.body, link_for=linker(request, document.body)),
+        "note_html": to_html(body, link_for=linker(request, body)),
         "frontmatter": [
             (key.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list) else value)
             for key, value in document.fields.items()
@@ -171,8 +187,10 @@ def note(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
         "sources": reading.evidence(revision.sources.all()),
         "told_count": reading.told_count(read),
         "proposals": reading.titled(reading.queue(request.actor).filter(note=read.pk)),
+        "deletes": may_delete(request, read),
+        "problem": problem,
     }
-    return render(request, "notes/note.html", context)
+    return render(request, "notes/note.html", context, status=status)
 
 
 def linker(request: TenantRequest, text: str) -> Any:
@@ -224,7 +242,7 @@ def editor(request: TenantRequest, edited: Note | None) -> HttpResponse:
     try:
         return save(request, edited, publishes=publishes, base=base)
     except (review.InvalidNote, InvalidPath) as exc:
-        return render(request, "notes/edit.html", {**context, "problem": str(exc)}, status=422)
+        return render(request, "notes/edit.html", {**context, "problem": reading.plain_words(str(exc))}, status=422)
     except review.LostUpdate as exc:
         problem = f"{exc} Your text is below: open the note in another tab and bring both together."
         return render(request, "notes/edit.html", {**context, "problem": problem}, status=409)
@@ -253,7 +271,8 @@ EMPTY_NOTE = with_fields("", title="", description="", kind="general") + "\n"
 @needs("note.read")
 def note_history(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     read = the_note(request, public_id)
-    return render(request, "notes/history.html", {"note": read, "revisions": reading.history(read)})
+    revisions = shown.with_proposals(reading.history(read))
+    return render(request, "notes/history.html", {"note": read, "revisions": revisions})
 
 
 @require_GET
@@ -266,7 +285,7 @@ def note_diff(request: TenantRequest, slug: str, public_id: str) -> HttpResponse
         "note": read,
         "old": old,
         "new": new,
-        "lines": reading.between(old.text, new.text),
+        "change": shown.between(old.text, new.text),
         "revisions": revisions,
         "decides": review.may_decide(request.actor, read),
     }
@@ -278,6 +297,24 @@ def revision_of(revisions: list[Revision], asked: int) -> Revision:
         if revision.number == asked:
             return revision
     raise Http404
+
+
+def may_delete(request: TenantRequest, seen: Note) -> bool:
+    """True where the delete action is shown: for reviewers, and for members in their own space."""
+    return request.actor.may("note.propose" if seen.member_id else "note.delete")
+
+
+# Whose note it is decides too: in their own space members delete, whatever their role. The verb checks both.
+@require_POST
+@needs("note.propose")
+def note_delete(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    gone = the_note(request, public_id)
+    reason = request.POST.get("reason", "").strip()
+    if not reason and may_delete(request, gone):
+        return show_note(request, gone, problem="Say why it is deleted: the history keeps the reason.", status=422)
+    review.delete(gone, by=request.actor, reason=reason)
+    messages.success(request, f"Deleted {gone.path}. Agents are no longer told it; its history stays.")
+    return redirect("notes", slug)
 
 
 @require_POST

@@ -10,6 +10,7 @@ from memory.recall.envelope import Told, one_line, safe, seal, sealed_size, size
 BUDGET: Final = 7_500
 _INDEX: Final = 1_200  # kept free for the lines of notes that do not fit
 _LINE: Final = 240
+NOT_TOLD: Final = "notes that are not told here"
 
 HELP: Final = """more
 Before work on something the team may have met before, its notes can be searched from a shell:
@@ -32,6 +33,8 @@ class Candidate:
     description: str
     text: str | None
     why: str
+    # Told whole only where all notes are.
+    is_record: bool = False
 
     @property
     def section(self) -> str | None:
@@ -71,11 +74,11 @@ def at_start(notes: Sequence[Candidate], *, more: int, sessions: Sequence[str], 
     fixed = [*tail, _last(999_999, 999_999)]
     told, rest = _whole(notes, fixed, budget=BUDGET)
     if rest or more:
-        told, rest = _whole(notes, fixed, budget=BUDGET - _INDEX)
+        told, rest = _beside_an_index(notes, fixed)
     sections = [section for note in told if (section := note.section)]
     listed = _listed(rest, [*sections, *fixed])
     if listed:
-        sections.append(_section("notes that are not told here", listed))
+        sections.append(_section(NOT_TOLD, listed))
     left_out = len(rest) + more
     return Answer(seal([*sections, *tail, _last(left_out, len(listed))], key=key), tuple(told), left_out)
 
@@ -92,6 +95,19 @@ def at_prompt(notes: Sequence[Candidate], *, key: bytes) -> Answer | None:
         sections.append(_section("also about this, too long to be told here", listed))
         sections.append(_last(len(rest), len(listed)))
     return Answer(seal(sections, key=key), tuple(told), len(rest))
+
+
+def _beside_an_index(notes: Sequence[Candidate], fixed: list[str]) -> tuple[list[Candidate], list[Candidate]]:
+    """Whole notes in order, records left to the index, with as much room for the index as its lines need."""
+    worth = [note for note in notes if not note.is_record]
+    reserve = 0
+    while True:
+        told, _ = _whole(worth, fixed, budget=BUDGET - reserve)
+        rest = [note for note in notes if note not in told]
+        needed = min(_INDEX, _needed(_section(NOT_TOLD, [note.line for note in rest])))
+        if needed <= reserve:
+            return told, rest
+        reserve = needed
 
 
 def _whole(notes: Sequence[Candidate], fixed: list[str], *, budget: int) -> tuple[list[Candidate], list[Candidate]]:
@@ -112,7 +128,7 @@ def _whole(notes: Sequence[Candidate], fixed: list[str], *, budget: int) -> tupl
 
 def _listed(rest: Sequence[Candidate], sections: list[str]) -> list[str]:
     lines: list[str] = []
-    room = BUDGET - sealed_size([*sections, _section("notes that are not told here", [])])
+    room = BUDGET - sealed_size([*sections, _section(NOT_TOLD, [])])
     for note in rest:
         room -= size(note.line) + 1
         if room < 0:

@@ -39,7 +39,9 @@ def start_answer(session: Session, event: Event, *, member: Member | None) -> To
     if (before := _told_before(event)) is not None:
         return before
     projects = scope.same_project(session.project)
-    reach = scope.in_order(scope.within_reach(projects, str(member.pk) if member else None))
+    # The project where it stands after merges is the first of them.
+    home = projects[0] if projects else None
+    reach = scope.in_order(scope.within_reach(projects, str(member.pk) if member else None), home)
     notes = _with_text(reach)
     candidates = [_candidate(note, why=_why_at_start(note)) for note in notes]
     more = reach.count() - len(notes) if len(notes) == MOST_READ else 0
@@ -87,6 +89,7 @@ def _candidate(note: Note, *, why: str) -> Candidate:
         description=revision.description,
         text=text if size(text) <= BUDGET else None,
         why=why[:300],
+        is_record=scope.is_record(note),
     )
 
 

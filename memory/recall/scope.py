@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from django.db.models import Case, CharField, Q, Value, When
+from django.db.models import Case, CharField, IntegerField, Q, Value, When
 
 from memory.events.models import Project
 from memory.notes import paths
@@ -14,6 +14,11 @@ OWN_PROFILE: Final = "2 own profile"
 PROJECT: Final = "3 project"
 TOOLS: Final = "4 tools"
 GENERAL: Final = "5 general"
+
+# Of a project's notes: what a session can act on comes first, and what only records comes last.
+USEFUL: Final = ("commands.md", "rules.md", "failures.md", "status.md", "overview.md")
+RECORDS: Final = ("history.md", "requests.md", "files.md")
+_USE: Final = {name: rank for rank, name in enumerate([*USEFUL, "", *RECORDS]) if name}
 
 
 def same_project(project: Project | None) -> list[Project]:
@@ -41,15 +46,29 @@ def within_reach(projects: Iterable[Project], member_pk: str | None) -> NoteQuer
     return Note.objects.live().filter(mine).filter(~is_project_note | own)
 
 
-def in_order(notes: NoteQuerySet) -> NoteQuerySet:
-    """By priority and path, so that the same memory is told in the same order."""
+def in_order(notes: NoteQuerySet, home: Project | None = None) -> NoteQuerySet:
+    """By priority, use and path, so that the same memory is told in the same order.
+
+    Notes of projects that were merged into `home` stand after its own.
+    """
     is_profile = Q(path_key__startswith="profile/")
+    is_project = Q(path_key__startswith="project/")
     priority = Case(
         When(is_profile, member__isnull=True, then=Value(TEAM_PROFILE)),
         When(is_profile, then=Value(OWN_PROFILE)),
-        When(path_key__startswith="project/", then=Value(PROJECT)),
+        When(is_project, then=Value(PROJECT)),
         When(path_key__startswith="tools/", then=Value(TOOLS)),
         default=Value(GENERAL),
         output_field=CharField(),
     )
-    return notes.annotate(priority=priority).order_by("priority", "path_key", "pk")
+    is_own = Q(path_key__startswith=f"project/{paths.path_key(home.slug)}/") if home else is_project
+    merged = Case(When(is_project & ~is_own, then=Value(1)), default=Value(0), output_field=IntegerField())
+    ranks = [When(is_project & Q(path_key__endswith=f"/{name}"), then=Value(rank)) for name, rank in _USE.items()]
+    use = Case(*ranks, default=Value(len(USEFUL)), output_field=IntegerField())
+    found = notes.annotate(priority=priority, merged=merged, use=use)
+    return found.order_by("priority", "merged", "use", "path_key", "pk")
+
+
+def is_record(note: Note) -> bool:
+    """Whether a project's note only records what was: good to find, seldom worth telling unasked."""
+    return note.path_key.startswith("project/") and note.path_key.endswith(tuple(f"/{name}" for name in RECORDS))

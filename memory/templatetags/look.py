@@ -1,10 +1,12 @@
 """How times, sizes and names read on a page."""
 
+import re
 from datetime import UTC, datetime
+from typing import Any
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 register = template.Library()
@@ -35,6 +37,19 @@ EVENTS = {
     "SubagentStop": "Subagent ended",
     "PreCompact": "Context compacted",
 }
+WHY = {
+    "The team's profile": "because it is the team's profile: every session is told it",
+    "The member's own profile": "because it is the profile of the member whose key asked",
+    "The session's project": "because it is a note of the session's project",
+    "Project ": "because it is a note of the session's project, {}",
+    "About a tool": "because it is about a tool",
+    "General note": "because general notes are told to every session",
+    "Matches: ": "because the prompt and the note share: {}",
+    "Holds ": "because the note holds {}, as the prompt does",
+}
+CODE = re.compile(r"(`+)(.+?)\1(?!`)")
+COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
@@ -42,7 +57,7 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 def ago(at: datetime | None) -> SafeString:
     """A time as people say it, with the exact one in its title; app.js shows that in the reader's time zone."""
     if not at:
-        return format_html('<span class="muted" title="{}">{}</span>', "The log gave no time", "no time")
+        return format_html('<span class="muted">{}</span>', "not known")
     exact = at.astimezone(UTC)
     return format_html(
         '<time datetime="{}" title="{} UTC">{}</time>',
@@ -50,6 +65,12 @@ def ago(at: datetime | None) -> SafeString:
         f"{exact:%Y-%m-%d %H:%M:%S}",
         relative((timezone.now() - at).total_seconds(), exact),
     )
+
+
+@register.filter
+def happened(event: Any) -> SafeString:
+    """When an event happened; where its log gave no time, when it was received."""
+    return ago(event.occurred_at) if event.occurred_at else format_html("received {}", ago(event.received_at))
 
 
 def relative(seconds: float, at: datetime) -> str:
@@ -113,9 +134,34 @@ def whole_line(text: str) -> str:
 
 
 @register.filter
-def statement(line: str) -> str:
-    """What a line of a note says, without the mark of its list or heading."""
-    return line.strip().lstrip("-*+#> ")
+def statement(line: str) -> SafeString:
+    """What a line of a note says, without the mark of its list or heading, its code as code."""
+    parts = CODE.split(line.strip().lstrip("-*+#> "))
+    # The pattern has two groups: text, the backticks, what stands between them, text, and so on.
+    said = zip(parts[::3], [*parts[2::3], ""], strict=True)
+    return format_html_join("", "{}{}", ((text, code and format_html("<code>{}</code>", code)) for text, code in said))
+
+
+@register.filter
+def session_title(session: Any) -> str:
+    """What a session is called everywhere: its first prompt, else its last, as one line."""
+    asked = getattr(session, "first_prompt", "") or session.last_prompt
+    return one_line(asked)[:300] or "Session without a prompt"
+
+
+@register.filter
+def one_line(text: str) -> str:
+    """A text as one line, without terminal colours and control characters."""
+    return " ".join(CONTROL.sub(" ", COLOUR.sub("", text or "")).split())
+
+
+@register.filter
+def why_words(why: str) -> str:
+    """Why a note was told, as a sentence's end."""
+    for start, words in WHY.items():
+        if why.startswith(start):
+            return words.format(why.removeprefix(start).strip())
+    return why
 
 
 @register.filter

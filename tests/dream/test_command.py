@@ -22,7 +22,7 @@ def dream(team: str) -> str:
 def test_it_says_what_it_read_what_it_proposes_and_by_which_mind(acme: Any, alice: Any, bound: Any) -> None:
     tell(alice, "s1", prompt("Always run make lint before you commit anything here."), *ran("make lint"), stop())
     said = dream("acme")
-    assert "Read 4 events of 1 sessions by distill (rules, no model)" in said
+    assert "Read 4 events of 1 session by distill (rules, no model)" in said
     assert "write  team/project/shop/rules.md" in said
     assert "no_change. Read 0 events" in dream("acme")
     with bound(acme):

@@ -37,6 +37,15 @@ def test_it_gives_the_text_byte_for_byte_with_its_etag(agent: Agent, api: Any, n
     assert again.status_code == 304 and again.content == b""
 
 
+def test_a_secret_is_no_path(agent: Agent, api: Any, acme: Tenant, bound: Bound) -> None:
+    secret = "ghp_" + "A1b2C3d4E5" * 4
+    answer = put(api(agent), NOTE, f"notes/by-path/team/general/{secret}.md")
+    assert (answer.status_code, answer.json()["code"], answer.json()["reason"]) == (400, "invalid_path", "secret")
+    assert secret not in answer.content.decode()
+    with bound(acme):
+        assert not Note.objects.exists() and not Proposal.objects.exists()
+
+
 def test_it_finds_the_note_under_every_spelling(agent: Agent, api: Any, note: Note) -> None:
     assert api(agent).get("notes/by-path/team/Tools//Bash/./FLAGS.md")["X-Note-Id"] == note.public_id
 

@@ -72,6 +72,19 @@ def test_it_shows_the_spelling_it_was_given():
         ("", "empty"),
         (" ", "empty"),
         ("./.", "unknown_family"),
+        ("general/．．/x.md", "dots"),
+        ("general/‥/x.md", "dots"),
+        ("general/…/x.md", "dots"),
+        ("general/．git/x.md", "dots"),
+        ("general/a／b.md", "lookalike"),
+        ("general/℀.md", "lookalike"),
+        ("general/a＼b.md", "lookalike"),
+        ("general/％2e％2e/x.md", "lookalike"),
+        ("general/ｃｏｎ.md", "reserved_name"),
+        ("general/x.md/y.md", "folder_like_note"),
+        ("general/X.MD/y.md", "folder_like_note"),
+        ("general/ghp_" + "A1b2C3d4E5" * 4 + ".md", "secret"),
+        ("project/shop/AKIAZFKFZNFF4XFKQ2LM.md", "secret"),
     ],
 )
 def test_it_refuses_what_could_leave_its_space_or_pass_for_another(raw, reason):
@@ -79,6 +92,29 @@ def test_it_refuses_what_could_leave_its_space_or_pass_for_another(raw, reason):
         clean_path(raw)
     assert refused.value.reason == reason
     assert refused.value.advice == str(refused.value) != ""
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "general/为什么？.md",
+        "general/１２３.md",
+        "general/ﬁle.md",
+        "project/app-9f8e7d6c5b4a39281706f5e4d3c2b1a098765432/deploy.md",
+        "general/0191f3a2-7c1d-7b4e-9a53-3f0c2d1e4b5a.md",
+        "tools/aws/access-keys-and-password-rotation.md",
+        "general/api_key.md",
+    ],
+)
+def test_it_takes_words_of_all_scripts_and_names_about_secrets(raw):
+    assert clean_path(raw).shown == raw
+
+
+def test_it_does_not_say_the_secret():
+    secret = "ghp_" + "A1b2C3d4E5" * 4
+    with pytest.raises(InvalidPath) as refused:
+        clean_path(f"general/{secret}.md")
+    assert secret not in refused.value.advice
 
 
 @pytest.mark.parametrize(

@@ -356,3 +356,70 @@ def test_it_hides_everything_from_another_team(acme: Tenant, globex: Tenant, rev
     with bound(globex):
         counts = [model.objects.count() for model in (Note, Revision, Proposal, Source, Tombstone)]
     assert counts == [0, 0, 0, 0, 0]
+
+
+TEAM = "# Team\n\n*Made by rules, without a model.*\n\n- `make test`: succeeded in 3 of 5 runs.\n- Use tabs\n"
+LATER = TEAM.replace("3 of 5", "7 of 9")
+
+
+def test_it_keeps_out_what_a_person_deleted_before_approving(
+    acme: Tenant, dream: Actor, reviewer: Actor, bound: Bound
+) -> None:
+    with bound(acme):
+        proposal = propose(acme, TEAM, dream)
+        review.edit_and_approve(proposal, text="# Team\n\n- Use tabs\n", by=reviewer, shown=shown(proposal))
+        # At another place too, where no merge would find it.
+        moved = "# Team\n\n- Use tabs\n\n## Commands\n- `make test`: succeeded in 8 of 9 runs.\n"
+        assert review.propose(acme, Draft(PATH, moved), by=dream) is None
+        again = propose(acme, moved + "- New\n", dream)
+    assert "make test" not in again.text and "- New" in again.text
+
+
+def test_it_keeps_out_what_a_person_deleted_later_and_lets_them_say_it_again(
+    acme: Tenant, dream: Actor, reviewer: Actor, bound: Bound
+) -> None:
+    with bound(acme):
+        approved(acme, TEAM, by=dream, reviewer=reviewer)
+        review.write(acme, path=PATH, text="# Team\n\n- Use tabs\n", by=reviewer, base=1)
+        assert review.propose(acme, Draft(PATH, "# Team\n\n- `make test`: succeeded in its 1 run.\n"), by=dream) is None
+        assert review.propose(acme, Draft(PATH, LATER), by=dream) is None
+        review.write(acme, path=PATH, text=TEAM, by=reviewer, base=2)
+        assert review.propose(acme, Draft(PATH, TEAM), by=dream) is None
+        assert "- New" in propose(acme, TEAM + "- New\n", dream).text
+
+
+def test_it_keeps_out_what_a_revert_took_away(acme: Tenant, dream: Actor, reviewer: Actor, bound: Bound) -> None:
+    with bound(acme):
+        first = approved(acme, "# Team\n\n- Use tabs\n", by=dream, reviewer=reviewer)
+        approved(acme, TEAM, by=dream, reviewer=reviewer)
+        review.revert(Note.objects.get(), to=first, by=reviewer)
+        assert review.propose(acme, Draft(PATH, LATER), by=dream) is None
+
+
+def test_a_dream_may_bring_back_what_only_a_dream_left_out(
+    acme: Tenant, dream: Actor, reviewer: Actor, bound: Bound
+) -> None:
+    with bound(acme):
+        approved(acme, TEAM, by=dream, reviewer=reviewer)
+        approved(acme, "# Team\n\n- Use tabs\n", by=dream, reviewer=reviewer)
+        assert "make test" in propose(acme, LATER, dream).text
+        assert not Tombstone.objects.exists()
+
+
+def test_it_keeps_a_rejected_line_out_whatever_its_counts(
+    acme: Tenant, dream: Actor, reviewer: Actor, bound: Bound
+) -> None:
+    with bound(acme):
+        review.reject(propose(acme, TEAM, dream), by=reviewer, reason="no")
+        assert review.propose(acme, Draft(PATH, LATER), by=dream) is None, "only a heading and a remark are left"
+        again = propose(acme, LATER + "- Use port 5433\n", dream)
+        assert again.text == "# Team\n\n*Made by rules, without a model.*\n\n- Use port 5433\n"
+
+
+def test_it_keeps_an_approved_line_as_it_is_where_its_new_count_was_rejected(
+    acme: Tenant, dream: Actor, reviewer: Actor, bound: Bound
+) -> None:
+    with bound(acme):
+        approved(acme, TEAM, by=dream, reviewer=reviewer)
+        review.reject(propose(acme, LATER, dream), by=reviewer, reason="noise")
+        assert review.propose(acme, Draft(PATH, LATER.replace("7 of 9", "8 of 10")), by=dream) is None

@@ -68,3 +68,17 @@ def test_it_shows_unseen_characters_by_their_number() -> None:
 def test_it_keeps_labels_as_json() -> None:
     risks = labels(Change("profile/x.md", "- see http://a.example\n", redactions=2))
     assert loaded(stored(risks)) == risks and level([]) == "low"
+
+
+@pytest.mark.parametrize(
+    "line", ["- see `https://a.example/x`.", "- see “https://a.example/x”, then", "- https://a.example/x."]
+)
+def test_an_address_ends_before_quotes_and_full_stops(line: str) -> None:
+    [risk] = labels(Change("general/x.md", f"{line}\n"))
+    assert risk.reason == "Names an address: “https://a.example/x”"
+
+
+def test_a_quoted_prompt_in_a_record_is_no_rule() -> None:
+    line = "- Last asked: “never mind, always test”\n"
+    assert codes(Change("project/shop/status.md", line)) == set()
+    assert codes(Change("project/shop/rules.md", line)) == {"rule"}

@@ -134,3 +134,13 @@ def test_approving_a_deletion_takes_the_note_out(logged_in: Any, acme: Any, alic
         assert Proposal.objects.get(pk=gone.pk).state == "approved"
         assert Note.objects.get(pk=gone.note_id).deleted_at is not None
     assert browser.get(f"/t/acme/notes/{gone.note.public_id}/").status_code == 404
+
+
+def test_the_counter_in_the_frame_follows_a_decision(logged_in: Any, acme: Any, bob: Any, proposal: Any) -> None:
+    made.proposal(acme, path="general/next.md", text="- Next\n")
+    browser = logged_in(bob)
+    page = browser.post(url(proposal), {"shown": made.shown(proposal)}, headers=HTMX).content.decode()
+    assert 'id="waiting-Main" hx-swap-oob="true">1<' in page and 'id="waiting-Menu" hx-swap-oob="true">1<' in page
+    assert "decided · 1 left" in page
+    whole = browser.get("/t/acme/")
+    assert whole.context["proposal_count"] == 1 and "hx-swap-oob" not in whole.content.decode()

@@ -47,7 +47,7 @@ def test_a_refusal_is_a_piece_for_htmx_and_a_page_else(logged_in: Any, acme: Any
 def test_the_frame_counts_what_waits_and_knows_the_teams(logged_in: Any, acme: Any, alice: Any) -> None:
     made.proposal(acme)
     page = logged_in(alice).get("/t/acme/connect/").content.decode()
-    assert '<span class="count">1<span class="visually-hidden"> waiting' in page
+    assert page.count('>1<span class="visually-hidden"> waiting') == 2
     assert "Switch team" not in page
 
 

@@ -88,3 +88,9 @@ def test_an_unknown_note_is_not_found(logged_in: Any, vera: Any, acme: Any, aske
 
 def test_it_takes_no_other_method(logged_in: Any, vera: Any, note: Any) -> None:
     assert logged_in(vera).post(url(note)).status_code == 405
+
+
+def test_a_heading_that_repeats_the_title_is_shown_once(logged_in: Any, acme: Any, alice: Any, vera: Any) -> None:
+    note = made.note(acme, alice)
+    page = logged_in(vera).get(f"/t/acme/notes/{note.public_id}/").content.decode()
+    assert page.count("Retries</h1>") == 1

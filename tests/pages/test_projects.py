@@ -135,3 +135,21 @@ def test_they_take_no_other_method(logged_in: Any, alice: Any, shop: Any) -> Non
     assert logged_in(alice).post(URL).status_code == 405
     for verb in ("merge", "map"):
         assert logged_in(alice).get(url(shop, verb)).status_code == 405
+
+
+def test_a_merge_says_what_moves_before_and_what_was_merged_after(
+    logged_in: Any, alice: Any, shop: Any, worktree: Any
+) -> None:
+    browser = logged_in(alice)
+    page = browser.get(URL).content.decode()
+    assert "move there, and sessions of either are told the notes of both" in page and "hx-confirm" not in page
+    answer = browser.post(url(worktree, "merge"), {"into": shop.public_id}, follow=True)
+    assert "Merged Shop fix into Shop" in answer.content.decode()
+
+
+def test_the_message_of_a_merge_comes_with_the_swapped_piece(
+    logged_in: Any, alice: Any, shop: Any, worktree: Any
+) -> None:
+    form = {"into": shop.public_id}
+    page = logged_in(alice).post(url(worktree, "merge"), form, headers=HTMX).content.decode()
+    assert 'id="messages"' in page and "Merged Shop fix into Shop" in page

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from memory.tenants import rls
 from memory.tenants.access import member_actor
 from tests.pages import made
 
@@ -87,3 +88,46 @@ def test_titles_of_every_kind_are_shown(logged_in: Any, acme: Any, bob: Any, tit
     browser = logged_in(bob)
     assert title[:200] in browser.get(url(named)).content.decode()
     assert title[:200] in browser.get("/t/acme/").content.decode()
+
+
+def test_the_evidence_of_new_lines_comes_first_and_that_of_gone_lines_not_at_all(
+    logged_in: Any, acme: Any, alice: Any, bob: Any
+) -> None:
+    made.note(acme, alice)
+    seen = made.event(made.session(acme), summary="make test")
+    text = made.TEXT + "- Log each try\n- Count them\n"
+    changed = made.proposal(acme, text=text, rests_on=(seen,))
+    with rls.tenant_scope(str(acme.pk)):
+        changed.sources.filter(line="- Count them").update(line="- Gone meanwhile")
+    found = logged_in(bob).get(url(changed)).context["evidence"]
+    assert [source.line for source in found.new] == ["- Log each try"]
+    assert [source.line for source in found.old] == ["- Try three times", "- Wait a second"]
+    assert found.count == 3
+
+
+def test_fields_stand_in_a_table_and_the_body_in_the_diff(logged_in: Any, acme: Any, alice: Any, bob: Any) -> None:
+    made.note(acme, alice)
+    changed = made.proposal(acme, text=made.TEXT.replace("title: Retries", "title: Trying\u200b again"))
+    answer = logged_in(bob).get(url(changed))
+    marks = {field.name: field.mark for field in answer.context["change"].fields}
+    assert marks == {"title": "changed", "description": "same"}
+    assert "Trying⟨U+200B⟩ again" in answer.content.decode()
+    assert not any("title:" in line.new for line in answer.context["change"].lines if hasattr(line, "new"))
+
+
+def test_a_comment_in_the_frontmatter_is_not_hidden_by_the_table(logged_in: Any, acme: Any, bob: Any) -> None:
+    sly = made.proposal(acme, text=made.TEXT.replace("title:", "# obey me\ntitle:"))
+    assert "# obey me" in logged_in(bob).get(url(sly)).content.decode()
+
+
+def test_a_dream_without_a_model_says_so_in_plain_words(logged_in: Any, acme: Any, alice: Any, bob: Any) -> None:
+    seen = tuple(made.event(made.session(acme, key)) for key in ("one", "two"))
+    made.note(acme, alice)
+    text = made.TEXT + "- Run `make test` first\n"
+    dreamt = made.proposal(acme, text=text, rests_on=seen, reason="Made by distill (rules, no model).")
+    browser = logged_in(bob)
+    page = browser.get(url(dreamt)).content.decode()
+    assert "From 2 sessions, by rules without a model." in page and "distill" not in page
+    assert "Run <code>make test</code> first" in page
+    note = browser.get(f"/t/acme/notes/{dreamt.note.public_id}/").content.decode()
+    assert ">Retries</a>" in note and "distill" not in note

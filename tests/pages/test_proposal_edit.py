@@ -89,3 +89,27 @@ def test_an_unknown_proposal_is_not_found(logged_in: Any, bob: Any, acme: Any) -
 
 def test_it_takes_no_other_method(logged_in: Any, bob: Any, proposal: Any) -> None:
     assert logged_in(bob).delete(url(proposal)).status_code == 405
+
+
+def test_what_was_approved_is_shown_and_not_what_was_proposed(logged_in: Any, acme: Any, alice: Any, bob: Any) -> None:
+    made.note(acme, alice)
+    changed = made.proposal(acme, text=made.TEXT.replace("three", "five"), reason="It failed thrice")
+    browser = logged_in(bob)
+    browser.post(url(changed), form(changed, made.TEXT.replace("three", "nine")))
+    page = browser.get(f"/t/acme/proposals/{changed.public_id}/").content.decode()
+    assert "Approved with changes by" in page and "What was approved, against revision 1" in page
+    assert "<ins>nine</ins>" in page and "five" not in page
+    history = browser.get(f"/t/acme/notes/{changed.note.public_id}/history/").content.decode()
+    assert "Proposal, approved with changes" in history and "It failed thrice" in history
+    assert "a dream</a>" in history and "edited by <bdi>bob</bdi>" in history
+
+
+def test_a_text_approved_as_it_was_says_nothing_of_changes(logged_in: Any, bob: Any, proposal: Any) -> None:
+    made.approved(proposal, bob)
+    page = logged_in(bob).get(f"/t/acme/proposals/{proposal.public_id}/").content.decode()
+    assert "Approved by" in page and "with changes" not in page
+
+
+def test_the_yaml_reader_s_words_are_not_shown(logged_in: Any, bob: Any, proposal: Any) -> None:
+    page = logged_in(bob).post(url(proposal), form(proposal, "---\ntitle: a: b\n---\nMy words\n")).content.decode()
+    assert "Line 2: this is not `key: value`; put the value in quotes." in page

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from memory.notes.models import Tombstone
+from memory.notes.review import Draft, propose
 from memory.tenants import rls
 from tests.pages import made
 
@@ -77,3 +78,17 @@ def test_an_unknown_proposal_is_not_found(logged_in: Any, bob: Any, acme: Any) -
 
 def test_it_takes_only_post(logged_in: Any, bob: Any, proposal: Any) -> None:
     assert logged_in(bob).get(url(proposal)).status_code == 405
+
+
+def test_a_note_can_be_closed_to_dreams(logged_in: Any, acme: Any, bob: Any) -> None:
+    unwanted = made.proposal(acme, path="general/unwanted.md", text="- Unwanted\n")
+    browser = logged_in(bob)
+    page = browser.get(f"/t/acme/proposals/{unwanted.public_id}/").content.decode()
+    assert "Never propose this note again" in page
+    browser.post(f"/t/acme/proposals/{unwanted.public_id}/reject/", {"reason": "No", "close_path": "1"})
+    with rls.tenant_scope(str(acme.pk)):
+        assert unwanted.note.tombstones.filter(line__isnull=True).exists()
+        draft = Draft("general/unwanted.md", "- Something else\n")
+        assert propose(acme, draft, by=made.dreamer(acme)) is None
+    page = browser.get(f"/t/acme/proposals/{unwanted.public_id}/").content.decode()
+    assert "Dreams leave this note alone" in page

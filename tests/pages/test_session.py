@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from memory.recall.models import Telling
+from memory.tenants import rls
 from tests.pages import made
 
 
@@ -29,7 +31,7 @@ def test_it_shows_each_telling_and_why(logged_in: Any, acme: Any, alice: Any, ve
     note = made.note(acme, alice)
     made.telling(made.event(session, name="SessionStart", kind="start"), note, why="Project payments")
     page = logged_in(vera).get(url(session)).content.decode()
-    assert "At the start" in page and "Project payments" in page and "Told 1 note" in page
+    assert "At the start" in page and "note of the session&#x27;s project, payments" in page and "Told 1 note" in page
     assert f"/t/acme/notes/{note.public_id}/?revision=1" in page
 
 
@@ -91,3 +93,42 @@ def test_an_unknown_session_is_not_found(logged_in: Any, vera: Any, acme: Any) -
 
 def test_it_takes_no_other_method(logged_in: Any, alice: Any, session: Any) -> None:
     assert logged_in(alice).post(url(session)).status_code == 405
+
+
+def test_it_shows_the_exact_text_told(logged_in: Any, acme: Any, alice: Any, vera: Any, session: Any) -> None:
+    event = made.event(session, name="SessionStart", kind="start")
+    told = made.telling(event, made.note(acme, alice), why="Matches: retry")
+    say(told, "<b>You were told</b>")
+    browser = logged_in(vera)
+    for page in (url(session), f"/t/acme/events/{event.public_id}/"):
+        shown = browser.get(page).content.decode()
+        assert "&lt;b&gt;You were told&lt;/b&gt;" in shown and "the prompt and the note share: retry" in shown
+
+
+def test_it_keeps_a_member_s_own_words_from_others(
+    logged_in: Any, acme: Any, mia: Any, vera: Any, session: Any
+) -> None:
+    own = made.note(acme, mia, path="general/mine.md", is_private=True)
+    event = made.event(session, name="SessionStart", kind="start")
+    say(made.telling(event, own, member=mia), "members/mia/general/mine.md says a secret")
+    for page in (url(session), f"/t/acme/events/{event.public_id}/"):
+        assert "says a secret" not in logged_in(vera).get(page).content.decode()
+        assert "says a secret" in logged_in(mia).get(page).content.decode()
+
+
+def say(telling: Any, text: str) -> None:
+    with rls.tenant_scope(str(telling.tenant_id)):
+        Telling.objects.filter(pk=telling.pk).update(text=text)
+
+
+def test_a_call_s_two_events_are_marked_and_have_a_time(logged_in: Any, vera: Any, session: Any) -> None:
+    made.event(session, 1, name="PreToolUse", kind="tool_before", tool="Read", summary="app.py")
+    made.event(session, 2, name="PostToolUse", kind="tool_after", tool="Read", summary="app.py")
+    page = logged_in(vera).get(url(session)).content.decode()
+    assert page.index(">started<") < page.index(">finished<")
+    assert "received <time" in page and "no time" not in page
+
+
+def test_a_title_holds_no_terminal_colours(logged_in: Any, acme: Any, vera: Any) -> None:
+    coloured = made.session(acme, "two", last_prompt="\x1b[31mMend\x1b[0m\x07 the totals")
+    assert "<title>Mend the totals" in logged_in(vera).get(url(coloured)).content.decode()

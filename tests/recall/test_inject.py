@@ -244,3 +244,32 @@ def test_it_can_not_be_closed_by_a_note(team: Team) -> None:
     told = team.start(team.session("s"))
     assert told is not None and told.text.count("</team-memory>") == 1 and "<system-reminder>" not in told.text
     assert envelope.without_blocks(told.text) == ""
+
+
+def test_it_tells_what_a_session_can_act_on_first_and_lists_records_where_room_is_short(team: Team) -> None:
+    project = team.project("shop")
+    body = "- line of about forty characters, or so\n"
+    names = ("work/files.md", "work/history.md", "work/requests.md", "status.md", "overview.md", "rules.md",
+             "work/failures.md", "commands.md", "arch.md")  # fmt: skip
+    for name in names:
+        team.write(f"project/shop/{name}", body * 5)
+    first = ["commands.md", "rules.md", "work/failures.md", "status.md", "overview.md", "arch.md"]
+    whole = [*first, "work/history.md", "work/requests.md", "work/files.md"]
+    assert paths(team.start(team.session("1", project=project))) == [f"project/shop/{name}" for name in whole]
+    team.write("general/long.md", body * 130)
+    told = team.start(team.session("2", project=project))
+    assert told is not None and paths(told) == [f"project/shop/{name}" for name in first]
+    assert "- project/shop/work/files.md [nte_" in told.text and told.left_out == 4
+    again = team.start(team.session("3", project=project))
+    assert again is not None and again.text == told.text
+
+
+def test_notes_of_a_merged_project_stand_after_its_own(team: Team) -> None:
+    whole = team.project("shop")
+    part = team.project("a-shop", merged_into=whole)
+    for path in ("a-shop/commands.md", "shop/arch.md", "shop/commands.md"):
+        team.write(f"project/{path}", f"# {path}\n\n- about it\n")
+    team.write("tools/bash/flags.md", "- flags\n")
+    expected = ["project/shop/commands.md", "project/shop/arch.md", "project/a-shop/commands.md", "tools/bash/flags.md"]
+    for key, project in (("1", whole), ("2", part)):
+        assert paths(team.start(team.session(key, project=project))) == expected

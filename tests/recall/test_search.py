@@ -207,5 +207,5 @@ def test_it_lists_and_searches_over_rest(write: Any, agent: Agent, globex_agent:
     assert api(agent).get("notes", prefix="Tools/").json()["items"][0]["path"] == "tools/pytest/retries.md"
     assert api(agent).get("notes", space="members/mia").status_code == 404
     assert api(globex_agent).get("notes", q="staging").json()["items"] == []
-    for q in ("(", "a & ", "%", "\0", "x" * 50_000):
+    for q in ("(", "a & ", "%", "x" * 50_000):
         assert api(agent).get("notes", q=q).json()["items"] == []

@@ -39,7 +39,8 @@ class Command(BaseCommand):
     def _report(self, run: Run, seconds: float) -> None:
         mind = f"{run.mind} ({run.model})" if run.model else f"{run.mind} (rules, no model)"
         self.stdout.write(
-            f"{run.public_id}: {run.state}. Read {run.events_read} events of {run.sessions_read} sessions"
+            f"{run.public_id}: {run.state}. Read {_counted(run.events_read, 'event')}"
+            f" of {_counted(run.sessions_read, 'session')}"
             f" by {mind} in {seconds:.1f} s."
         )
         if run.tokens_in:
@@ -49,3 +50,7 @@ class Command(BaseCommand):
             for proposal in (change.proposal for change in made):
                 note = proposal.note
                 self.stdout.write(f"  {proposal.public_id}  {proposal.operation:<6} {note.space}/{note.path}")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
