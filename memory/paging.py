@@ -68,6 +68,8 @@ class Page:
         for name in query:
             if name not in ("limit", "cursor", *known):
                 raise Problem(400, "unknown_parameter", f"Unknown parameter {name[:40]!r}.")
+            if "\0" in query.get(name, ""):
+                raise Problem(400, "invalid_parameter", f"{name} holds a NUL, which no value here has.")
         raw = query.get("limit", str(DEFAULT_LIMIT))
         if not raw.isascii() or not raw.isdigit() or len(raw) > 4 or not 1 <= int(raw) <= MAX_LIMIT:
             raise invalid_limit()

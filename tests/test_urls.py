@@ -12,6 +12,7 @@ import pytest
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from tests.conftest import new_agent
 from tests.pages import made
 
 # Open to everyone, on purpose.
@@ -33,6 +34,7 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "note_edit": ("post", "note", {"text": "Other words\n", "revision": "1"}),
     "note_history": ("get", "note", {}),
     "note_diff": ("get", "note", {"from": "1", "to": "1"}),
+    "note_delete": ("post", "note", {"reason": "No longer true"}),
     "note_revert": ("post", "note", {"revision": "1"}),
     "session": ("get", "session", {}),
     "event": ("get", "event", {}),
@@ -40,6 +42,7 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "dream": ("get", "dream", {}),
     "project_merge": ("post", "project", {"into": "{project}"}),
     "project_map": ("post", "project", {"root": "/srv/somewhere"}),
+    "key_revoke": ("post", "key", {}),
     "api-session": ("get", "session", {}),
     "api-session-events": ("get", "session", {}),
     "api-event": ("get", "event", {}),
@@ -120,6 +123,7 @@ def things(acme: Any, alice: Any) -> dict[str, str]:
         "proposal": proposal.public_id,
         "shown": made.shown(proposal),
         "project": made.project(acme, "acme-only").public_id,
+        "key": new_agent(alice).key.public_id,
         "dream": made.run(acme, proposals=(proposal,), sessions=(session,)).public_id,
     }
 

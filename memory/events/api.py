@@ -21,7 +21,7 @@ from memory.tenants.rest import describe
 
 LIMIT: Final = OpenApiParameter("limit", OpenApiTypes.INT, description="1 to 200; 50 where left out")
 CURSOR: Final = OpenApiParameter("cursor", OpenApiTypes.STR, description="A next_cursor as it was given")
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)$")
+_RANGE = re.compile(r"bytes=([0-9]*)-([0-9]*)$")
 
 
 class PlaceOut(serializers.Serializer[Any]):
@@ -179,8 +179,8 @@ def ranged(request: HttpRequest, raw: bytes, *, etag: str) -> HttpResponse:
     if not asked or asked[0] == "bytes=-":
         return HttpResponse(raw, content_type="application/json", headers=headers)
     first, last = asked[1], asked[2]
-    start = int(first) if first else max(0, len(raw) - int(last))
-    end = min(int(last), len(raw) - 1) if first and last else len(raw) - 1
+    start = _place(first) if first else max(0, len(raw) - _place(last))
+    end = min(_place(last), len(raw) - 1) if first and last else len(raw) - 1
     if start > end:
         raise Problem(
             416,
@@ -190,6 +190,11 @@ def ranged(request: HttpRequest, raw: bytes, *, etag: str) -> HttpResponse:
         )
     headers["Content-Range"] = f"bytes {start}-{end}/{len(raw)}"
     return HttpResponse(raw[start : end + 1], status=206, content_type="application/json", headers=headers)
+
+
+def _place(digits: str) -> int:
+    """The number; one too long to be a place in any payload is as good as the largest."""
+    return int(digits) if len(digits) <= 18 else 10**18
 
 
 def project_out(project: Any) -> dict[str, Any]:

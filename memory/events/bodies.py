@@ -3,10 +3,9 @@
 import zlib
 from typing import Any
 
-import orjson
-
 from memory.events.models import Event
 from memory.graph.models import Body
+from memory.tenants.rest import fast_json
 
 
 def stored(event: Event) -> bytes | None:
@@ -21,7 +20,10 @@ def stored(event: Event) -> bytes | None:
 
 
 def payload(event: Event) -> dict[str, Any]:
-    """The payload as JSON; `{}` where it is gone."""
+    """The payload as JSON; `{}` where it is gone. Numbers that no double holds come as text.
+
+    Raises Problem where the stored bytes are no JSON, or more of it than is read in one go.
+    """
     raw = stored(event)
-    value = orjson.loads(raw) if raw else {}
+    value = fast_json(raw)[0] if raw else {}
     return value if isinstance(value, dict) else {}

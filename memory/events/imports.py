@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
+from memory.problems import Problem
+from memory.tenants.rest import exact_json
 
 SUFFIXES: Final = (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz")
 # The first lines of a file tell its format; some begin with a line or two of something else.
@@ -64,8 +65,8 @@ class Lines:
             if not line.strip():
                 continue
             try:
-                value = orjson.loads(line)
-            except orjson.JSONDecodeError:
+                value, _ = exact_json(line)
+            except Problem:
                 # A line cut off by a crash is common at the end of a live transcript.
                 self.broken += 1
                 continue

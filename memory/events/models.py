@@ -134,8 +134,8 @@ class Event(TenantOwned):
 
     class Meta:
         constraints = [
-            # The tenant stands last in every index here: before the first ANALYZE the planner takes any index that begins
-            # with it, and reads all of a team's events to find one.
+            # The tenant stands last in every index here: before the first ANALYZE the planner takes any index that
+            # begins with it, and reads all of a team's events to find one.
             models.UniqueConstraint(fields=["public_id", "tenant"], name="one_event_per_id"),
             models.UniqueConstraint(fields=["session", "seq"], name="one_event_per_position"),
             models.UniqueConstraint(fields=["key", "tenant"], name="one_event_per_key"),

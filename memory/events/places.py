@@ -3,8 +3,12 @@
 import re
 from urllib.parse import unquote
 
+from memory import redact
+
 _SCP = re.compile(r"^(?:[^@/\s]+@)?(?P<host>[A-Za-z0-9.-]+):(?!//)(?P<path>[^\\].*)$")
-_URL = re.compile(r"^[a-z][a-z0-9+.-]*://(?:[^@/]*@)?(?P<host>\[[^\]]+\]|[^:/?#]+)(?P<port>:\d+)?/(?P<path>[^?#]*)", re.IGNORECASE)
+_URL = re.compile(
+    r"^[a-z][a-z0-9+.-]*://(?:[^@/]*@)?(?P<host>\[[^\]]+\]|[^:/?#]+)(?P<port>:\d+)?/(?P<path>[^?#]*)", re.IGNORECASE
+)
 _USUAL_PORTS = {":22", ":80", ":443", ":9418"}
 _DRIVE = re.compile(r"^[A-Za-z]:")
 
@@ -22,8 +26,13 @@ def normal_remote(remote: str) -> str:
         return ""
     port = found.groupdict().get("port") or ""
     host = found["host"].lower().removeprefix("www.") + ("" if port in _USUAL_PORTS else port)
-    path = re.sub(r"/+", "/", unquote(found["path"])).strip("/").removesuffix(".git").strip("/")
+    path = re.sub(r"/+", "/", _plain(found["path"])).strip("/").removesuffix(".git").strip("/")
     return f"{host}/{path.lower()}" if path else ""
+
+
+def _plain(path: str) -> str:
+    """The path without its %-codes, which may have hidden a secret, or a NUL that PostgreSQL refuses."""
+    return str(redact.clean_text(unquote(path)).value) if "%" in path else path
 
 
 def normal_root(root: str) -> str:

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 from memory.events.record import MayNotRecord, Recorded, UnknownKey, record
 from memory.hooks import receive, tell
 from memory.hooks.answers import answer
+from memory.hooks.batch import lines_of, record_lines
 from memory.hooks.payloads import Told, known_client
 from memory.problems import Problem, forbidden, unauthenticated
 from memory.tenants import audit, rls
@@ -31,8 +32,7 @@ def hook(request: HttpRequest, client: str) -> HttpResponse:
     name = known_client(client)
     if name is None:
         raise receive.unknown_client(client)
-    raw = request.body
-    call = receive.Call(name, receive.read_payload(raw), raw, told(request), header(request, "Idempotency-Key"))
+    call = receive.read_call(name, request.body, told(request), header(request, "Idempotency-Key"))
     [arrival] = receive.arrivals([call])
     row = recorded(request, key_hash, arrival)
     if receive.is_conflict(arrival, row):
@@ -56,12 +56,12 @@ def batch(request: HttpRequest) -> HttpResponse:
     """Many events, one a line. A line that can't be stored is refused alone, by its number."""
     key_hash = welcome(request)
     try:
-        tally = receive.record_lines(key_hash, request.body.split(b"\n"), told=told(request))
+        tally = record_lines(key_hash, lines_of(request.body), told=told(request))
     except UnknownKey:
         raise unauthenticated() from None
     except MayNotRecord:
         raise refused(request) from None
-    refusals = [{"line": one.line, "code": one.code, "detail": one.detail} for one in tally.refused]
+    refusals = [{"line": one.line, "code": one.code, "detail": one.detail} for one in tally.told()]
     said = {"accepted": tally.accepted, "repeated": tally.repeated, "refused": refusals}
     return HttpResponse(orjson.dumps(said), content_type="application/json")
 
@@ -183,13 +183,14 @@ describe(
     {
         "operationId": "events_batch",
         "summary": "Take many hook calls at once",
-        "description": "NDJSON: client and payload, and if known event, key, occurred_at, git_remote, workspace_root.",
+        "description": "NDJSON: client and payload, and if known event, key, occurred_at, git_remote, workspace_root. "
+        "At most 50,000 lines.",
         "tags": ["hooks"],
         "parameters": _HEADERS[1:],
         "requestBody": {"required": True, "content": {"application/x-ndjson": {"schema": {"type": "string"}}}},
         "responses": {
             "200": {
-                "description": "Counts, and the lines that were refused",
+                "description": "Counts, and the lines that were refused (of over 1,000 the first, and how many more)",
                 "content": {
                     "application/json": {
                         "schema": {

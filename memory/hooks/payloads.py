@@ -61,6 +61,7 @@ _ARGUMENTS: Final = (
     "files",
 )
 SUMMARY: Final = 300
+_LONGEST_MOMENT: Final = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +181,9 @@ def moment(value: Any) -> datetime | None:
     if isinstance(value, str) and value:
         if not value.isascii() or not value.isdigit():
             return _iso(value)
-        value = int(value[:25])
-    if not isinstance(value, int | float) or isinstance(value, bool):
+        value = int(value) if len(value) <= _LONGEST_MOMENT else None
+    # Nanoseconds have 19 digits; a number of hundreds does not fit a double, and no such thing is a time.
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < 10**_LONGEST_MOMENT:
         return None
     for scale in (1, 1e3, 1e6, 1e9):
         if 1e9 <= value / scale < 1e10:

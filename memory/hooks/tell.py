@@ -29,8 +29,14 @@ def telling(arrival: Arrival, row: Recorded) -> str | None:
 
 
 def _told_before(row: Recorded) -> str | None:
-    """A repeat gets the same bytes: the first answer may never have arrived."""
-    return Telling.objects.filter(event_id=row.event_pk).values_list("text", flat=True).first()
+    """A repeat gets the same bytes: the first answer may never have arrived. Only its own member's repeat does.
+
+    Teammates can read an event's key, and what it was told may hold the private notes of whoever sent it.
+    """
+    if row.member_pk is None:
+        return None
+    told = Telling.objects.filter(event_id=row.event_pk, event__member_id=row.member_pk, member_id=row.member_pk)
+    return told.values_list("text", flat=True).first()
 
 
 def _told_now(arrival: Arrival, row: Recorded) -> str | None:

@@ -34,6 +34,14 @@ def away(exc: Exception) -> HttpResponse:
     return problems.response(problems.Problem(503, "unavailable", detail, headers={"Retry-After": "2"}))
 
 
+def head_of(response: Response) -> Response:
+    """The answer without its body, which keeps saying how long that would be."""
+    if isinstance(response, HttpResponse) and response.content:
+        response.headers.setdefault("Content-Length", str(len(response.content)))
+        response.content = b""
+    return response
+
+
 class Door:
     """Gives each request an id, takes both spellings of an address, and turns faults into the right kind of answer.
 
@@ -47,6 +55,9 @@ class Door:
     def __call__(self, request: HttpRequest) -> Response:
         request.request_id = ids.new_key()  # type: ignore[attr-defined]
         self.one_spelling(request)
+        # Views answer GET; whoever asks by HEAD gets the head of that.
+        is_head = request.method == "HEAD"
+        request.method = "GET" if is_head else request.method
         if request.path_info.startswith("/api/") or request.path_info == "/api":
             response = self.as_problem(self.program(request))
         else:
@@ -55,7 +66,7 @@ class Door:
         response.headers.setdefault("Content-Security-Policy", PAGE_POLICY)
         if request.path_info.startswith(("/t/", "/api/", "/login")):
             response.headers.setdefault("Cache-Control", "no-store")
-        return response
+        return head_of(response) if is_head else response
 
     def program(self, request: HttpRequest) -> Response:
         """The answer of the API, errors and all."""

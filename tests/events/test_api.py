@@ -149,6 +149,34 @@ def test_the_payload_comes_whole_or_in_part(client: Any, ids: dict[str, str]) ->
     assert client.client.get(f"/api/v1/{path}", headers={"Range": "bytes=999999-"}).status_code == 416
 
 
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ("bytes=" + "9" * 5000 + "-", 416),
+        ("bytes=-" + "9" * 5000, 206),
+        ("bytes=0-" + "9" * 5000, 206),
+        ("bytes=-0", 416),
+        ("bytes=²-", 200),
+        ("bytes=٣-", 200),
+    ],
+)
+def test_no_part_is_too_odd_to_ask_for(client: Any, ids: dict[str, str], asked: str, status: int) -> None:
+    headers = {"Range": asked.encode().decode("latin-1")}
+    assert client.client.get(f"/api/v1/events/{ids['event']}/payload", headers=headers).status_code == status
+
+
+@pytest.mark.parametrize("name", ["project", "cursor", "limit", "x"])
+@pytest.mark.parametrize("path", ["sessions", "projects", "sessions/{session}/events", "notes", "proposals", "dreams"])
+def test_a_nul_in_a_query_is_the_asker_s_fault(client: Any, ids: dict[str, str], path: str, name: str) -> None:
+    assert client.get(path.format(**ids), **{name: "a\0"}).status_code == 400
+
+
+@pytest.mark.parametrize("query", ["space=%00", "space=members/%00", "prefix=%00", "q=%00"])
+def test_a_nul_finds_no_note(client: Any, query: str) -> None:
+    answer = client.client.get(f"/api/v1/notes?{query}")
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_parameter")
+
+
 PATHS = ["sessions/{session}", "sessions/{session}/events", "events/{event}", "events/{event}/payload"]
 
 
@@ -174,6 +202,20 @@ def test_it_needs_a_key_the_scope_and_the_method(
     assert client.client.get(f"/api/v1/{path}", headers={"Authorization": "Bearer x"}).status_code == 401
     assert api(new_agent(alice, scopes=["ingest"])).get(path).status_code == 403
     assert client.post(path, {}).status_code == 405
+
+
+@pytest.mark.parametrize("path", ["projects", "sessions", "notes", "proposals", "dreams", "schema", *PATHS])
+def test_the_head_of_an_answer_may_be_asked_for(client: Any, ids: dict[str, str], path: str) -> None:
+    address = f"/api/v1/{path.format(**ids)}"
+    whole, head = client.client.get(address), client.client.head(address)
+    assert (whole.status_code, head.status_code, head.content) == (200, 200, b"")
+    assert (head["Content-Type"], head["Content-Length"]) == (whole["Content-Type"], str(len(whole.content)))
+
+
+@pytest.mark.parametrize("path", ["hooks/codex", "events/batch", "sessions/none"])
+def test_a_head_is_refused_where_the_whole_would_be(client: Any, path: str) -> None:
+    whole, head = client.get(path), client.client.head(f"/api/v1/{path}")
+    assert (head.status_code, head.content) == (whole.status_code, b"") and whole.status_code in (404, 405)
 
 
 def test_the_batch_needs_a_key_the_scope_and_the_method(
