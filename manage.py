@@ -12,7 +12,7 @@ def main() -> None:
     """Run one command, with the embedded database for its time where the command needs one."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory.settings")
     try:
-        with for_command(sys.argv):
+        with for_command(sys.argv):  # takes --data-dir out of it
             from django.core.management import execute_from_command_line
 
             execute_from_command_line(sys.argv)

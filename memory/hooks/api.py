@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
+from memory.events.gather import Gatherer
 from memory.events.record import MayNotRecord, Recorded, UnknownKey, record
 from memory.hooks import receive, tell
 from memory.hooks.answers import answer
@@ -20,6 +21,7 @@ from memory.tenants.middleware import bearer, key_actor
 from memory.tenants.rest import describe
 
 _KNOWN_FOR: Final = 60.0
+_gatherer: Final = Gatherer(record)
 _known: dict[bytes, float] = {}
 
 
@@ -84,7 +86,7 @@ def welcome(request: HttpRequest) -> bytes:
 def recorded(request: HttpRequest, key_hash: bytes, arrival: Any) -> Recorded:
     """The stored event. Raises Problem 401 or 403."""
     try:
-        [row] = record(key_hash, [arrival])
+        row = _gatherer.record(key_hash, arrival)
     except UnknownKey:
         raise unauthenticated() from None
     except MayNotRecord:

@@ -3,28 +3,35 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 
-from memory.management.home import PROJECT, data_home
+from memory.management.home import PROJECT, Refused, data_home
 from memory.management.postgres import Embedded
 
 # Commands that need no database; `start` runs its own.
 _WITHOUT = {"start", "setup_roles", "help", "version", "check", "makemigrations", "makemessages", "compilemessages"}
 _WITHOUT |= {"collectstatic", "findstatic", "spectacular", "startapp", "startproject", "diffsettings"}
 _AS_MIGRATOR = {"migrate", "sqlmigrate", "showmigrations", "flush", "restore", "inspectdb", "loaddata"}
+# Commands that may make the data folder. Any other on an empty one was meant for another folder.
+_MAKES_DATA = {"create_tenant", "restore", "migrate"}
 
 
 @contextmanager
-def for_command(argv: Sequence[str]) -> Iterator[None]:
-    """The embedded server for the time of one `manage.py` command: the one that runs, else one of its own."""
+def for_command(argv: list[str]) -> Iterator[None]:
+    """The embedded server for the time of one `manage.py` command: the one that runs, else one of its own.
+
+    `--data-dir FOLDER` is understood for every command, and taken out of `argv`. Raises Refused.
+    """
+    # By the environment: the settings are read before the command reads its options, and children inherit it.
+    if folder := _take_option(argv, "--data-dir"):
+        os.environ["TEAM_MEMORY_DATA"] = str(Path(folder).expanduser().absolute())
     command = argv[1] if len(argv) > 1 else "help"
-    # The settings read the environment before the command reads its options.
-    if command == "start" and (folder := _option(argv, "--data-dir")):
-        os.environ["TEAM_MEMORY_DATA"] = folder
-    if command in _AS_MIGRATOR:
+    migrates = command == "migrate" or "--migrate" in argv
+    if migrates or command in _AS_MIGRATOR:
         os.environ.setdefault("TEAM_MEMORY_DB_ROLE", "migrator")
     helped = command.startswith("-") or {"-h", "--help"} & set(argv)
     if os.environ.get("DATABASE_URL") or command in _WITHOUT or helped:
@@ -33,16 +40,27 @@ def for_command(argv: Sequence[str]) -> Iterator[None]:
     path, aloud = data_home(os.environ, None)
     if aloud:
         print(aloud, file=sys.stderr)
-    with running(Embedded(path), migrated=command != "migrate"):
+    if command not in _MAKES_DATA and not (path / "pg" / "PG_VERSION").exists():
+        raise Refused(
+            f"There is no data in {path}. Name the folder by --data-dir or TEAM_MEMORY_DATA;"
+            " `manage.py start` makes one."
+        )
+    with running(Embedded(path), migrated=not migrates):
         yield
 
 
-def _option(argv: Sequence[str], name: str) -> str | None:
-    for word, following in zip(argv, [*argv[1:], ""], strict=True):
-        if word == name:
-            return following
-        if word.startswith(name + "="):
-            return word.partition("=")[2]
+def _take_option(argv: list[str], name: str) -> str | None:
+    """The value of an option, which is removed with it; None where it is not there."""
+    for at, word in enumerate(argv):
+        if word == "--":
+            return None
+        if word == name or word.startswith(name + "="):
+            taken = argv[at : at + (2 if word == name else 1)]
+            del argv[at : at + len(taken)]
+            value = taken[1] if len(taken) > 1 else word.partition("=")[2]
+            if not value or value.startswith("-"):
+                raise Refused(f"{name} needs the path of a folder.")
+            return value
     return None
 
 

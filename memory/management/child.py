@@ -20,12 +20,14 @@ _INSIST_AFTER, _END_AFTER = 0.7, 1.3
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
-def tied(signum: int) -> Callable[[], None]:
+def tied(signum: int, *, nice: int = 0) -> Callable[[], None]:
     """A `preexec_fn` that has the kernel send `signum` to the child when its parent dies. Fork from the main thread:
-    the kernel means the thread that forked."""
+    the kernel means the thread that forked. It is also made to give way by `nice`."""
     parent = os.getpid()
 
     def tie() -> None:
+        if nice:
+            os.nice(nice)
         if _libc is None:
             return
         _libc.prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0)

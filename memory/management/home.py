@@ -122,6 +122,17 @@ class Home:
         """Add facts to the version file."""
         self._write("version.json", {"format": FORMAT} | self.state() | facts)
 
+    def mark_running(self) -> bool:
+        """Leave a mark for as long as we run; True where a run before left its own, since it was killed."""
+        mark = self.path / "run" / "running"
+        left = mark.exists()
+        mark.write_text(str(os.getpid()))
+        return left
+
+    def unmark_running(self) -> None:
+        """We ended as asked."""
+        (self.path / "run" / "running").unlink(missing_ok=True)
+
     def passwords(self) -> dict[str, str]:
         """The passwords of the database's roles; empty before the first start."""
         try:

@@ -33,6 +33,8 @@ class Program:
     name: str
     command: Sequence[str]
     end_by: int = signal.SIGTERM
+    # Added to the niceness: what nobody waits for gives way to pages.
+    nice: int = 0
 
 
 def programs(home: Home, *, host: str, port: int, workers: int) -> list[Program]:
@@ -46,8 +48,8 @@ def programs(home: Home, *, host: str, port: int, workers: int) -> list[Program]
     python = [sys.executable, "-m"]
     return [
         Program("web", python + web.split()),
-        Program("worker", python + worker.split()),
-        Program("beat", python + beat),
+        Program("worker", python + worker.split(), nice=5),
+        Program("beat", python + beat, nice=5),
     ]
 
 
@@ -147,7 +149,7 @@ class Supervisor:
                 env=self._env,
                 # A session of its own: Ctrl-C reaches only us, and we can end the whole group.
                 start_new_session=True,
-                preexec_fn=tied(signal.SIGKILL),
+                preexec_fn=tied(signal.SIGKILL, nice=child.program.nice),
             )
         self._guard.watch(child.process.pid, signal.SIGKILL)
         child.started = time.monotonic()

@@ -26,11 +26,21 @@ COMMAND: Final = (
 )
 
 MERGE: Final = """python3 - <<'TEAM_MEMORY'
-import json, pathlib, shutil
+import json, pathlib, shutil, sys
 new = json.loads(r'''%s''')
 path = pathlib.Path.home() / ".claude" / "settings.json"
 path.parent.mkdir(exist_ok=True)
-old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+try:
+    old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+except (OSError, ValueError) as why:
+    sys.exit(f"Nothing was changed: {path} can't be read as JSON ({why}). Mend it, then paste again.")
+groups = old.get("hooks", {}) if isinstance(old, dict) else None
+if (
+    not isinstance(groups, dict)
+    or not all(isinstance(listed, list) for listed in groups.values())
+    or not isinstance(old.get("env", {}), dict)
+):
+    sys.exit(f"Nothing was changed: {path} is not what Claude Code reads as settings. Mend it, then paste again.")
 # Run again, the copy of the file as it was before must stay what it is.
 if path.exists() and "TEAM_MEMORY_URL" not in json.dumps(old):
     shutil.copy2(path, path.with_suffix(".json.before-team-memory"))

@@ -11,11 +11,12 @@ from typing import Final
 
 from django.conf import settings
 from django.db import connection
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from memory.tenants import audit
 from memory.tenants.access import DEFAULT_SCOPES, SCOPES, Actor, require
-from memory.tenants.models import AgentKey, LoginLink, Member
+from memory.tenants.models import AgentKey, LoginLink, Member, Tenant
 
 ALPHABET: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
 PREFIX: Final = "tm_live_"
@@ -66,6 +67,19 @@ def make_key(member: Member, *, name: str, scopes: Sequence[str] = DEFAULT_SCOPE
     )
     audit.record(by, "key.create", key.public_id, after=key.display)
     return key, secret
+
+
+def usable_keys(member: Member) -> "QuerySet[AgentKey]":
+    """A member's keys that open the door, the newest first."""
+    open_now = member.keys.filter(revoked_at__isnull=True).exclude(expires_at__lte=timezone.now())
+    return open_now.order_by("-created_at", "-id")
+
+
+def revocable_keys(tenant: Tenant, *, by: Actor) -> "QuerySet[AgentKey]":
+    """The keys whose end this actor may decide: their own, or all for who manages members."""
+    if by.may("member.manage"):
+        return tenant.keys.all()
+    return tenant.keys.filter(member_id=by.member_pk) if by.member_pk else tenant.keys.none()
 
 
 def revoke_key(key: AgentKey, *, by: Actor) -> None:

@@ -8,14 +8,18 @@ from django.core.validators import validate_email
 from django.db import connection, transaction
 
 from memory.tenants import audit, keys, rls
-from memory.tenants.access import command_actor
-from memory.tenants.models import Member, Tenant, User
+from memory.tenants.access import Actor, Refused, command_actor, require
+from memory.tenants.models import Member, Role, Tenant, User
 
 SLUG = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?$")
 
 
 class InvalidTeam(ValueError):
     """The slug or the address can't be used; the message says what can."""
+
+
+class InvalidMember(ValueError):
+    """Nobody can be in the team that way; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,17 @@ def tenant_by_slug(slug: str) -> str | None:
     return str(found) if found else None
 
 
+def address(typed: str) -> str | None:
+    """An e-mail address as it is stored, or None where it is none."""
+    email = typed.strip().lower()
+    try:
+        # The first start makes owner@localhost, which is an address without a dot.
+        validate_email(email.replace("@localhost", "@localhost.test"))
+    except ValidationError:
+        return None
+    return email
+
+
 def found_team(slug: str, *, owner: str, new_link: bool = False, new_key: bool = False) -> Founded:
     """The team called `slug` with `owner` (an e-mail address) as its owner, made where it is missing.
 
@@ -42,12 +57,9 @@ def found_team(slug: str, *, owner: str, new_link: bool = False, new_key: bool =
     """
     if not SLUG.fullmatch(slug):
         raise InvalidTeam(f"{slug!r} can't be a team's slug: use 1 to 60 of a-z, 0-9 and -, e.g. acme.")
-    email = owner.strip().lower()
-    try:
-        # The first start makes owner@localhost, which is an address without a dot.
-        validate_email(email.replace("@localhost", "@localhost.test"))
-    except ValidationError:
-        raise InvalidTeam(f"{owner!r} is not an e-mail address.") from None
+    email = address(owner)
+    if email is None:
+        raise InvalidTeam(f"{owner!r} is not an e-mail address.")
     known = tenant_by_slug(slug)
     tenant = Tenant(slug=slug, name=slug) if known is None else Tenant(pk=known)
     with transaction.atomic():
@@ -72,8 +84,55 @@ def _owner(tenant: Tenant, email: str) -> tuple[Member, bool]:
     if member is not None:
         return member, False
     if Member.objects.filter(tenant=tenant).exists():
-        raise InvalidTeam(f"The team {tenant.slug!r} exists and {email} is not in it. Its owner can add people.")
+        raise InvalidTeam(
+            f"The team {tenant.slug!r} exists and {email} is not in it. Add people by manage.py add_member."
+        )
     return Member.objects.create(tenant=tenant, user=user, handle=free_handle(tenant, email), role="owner"), True
+
+
+@dataclass(frozen=True)
+class Added:
+    """A member as they now are, and what that took."""
+
+    member: Member
+    is_new: bool
+    former_role: str | None
+
+
+def add_member(tenant: Tenant, email: str, *, role: str | None = None, by: Actor) -> Added:
+    """Let `email` into the team, or back into it, or give a member another role; the same again changes nothing.
+
+    With no role a member keeps theirs and a new one is "member". Inside the bound transaction. Raises Refused,
+    InvalidMember.
+    """
+    require(by, "member.manage")
+    known = address(email)
+    if known is None:
+        raise InvalidMember(f"{email!r} is not an e-mail address.")
+    if role is not None and role not in Role.values:
+        raise InvalidMember(f"{role!r} is no role: use {', '.join(Role.values)}.")
+    # Of two that lower the last two owners one must wait, and then sees that only one is left.
+    Tenant.objects.select_for_update().get(pk=tenant.pk)
+    user = User.objects.filter(email=known).first() or User.objects.create_user(known)
+    member = Member.objects.filter(tenant=tenant, user=user).first()
+    former = member.role if member and not member.removed_at else None
+    wanted = role or former or Role.MEMBER.value
+    if wanted == former and member:
+        return Added(member, False, former)
+    if "owner" in (wanted, former) and by.role != "owner":
+        raise Refused("member.manage")
+    if former == "owner" and not _other_owner(tenant, user):
+        raise InvalidMember(f"{known} is the only owner of {tenant.slug}: make another owner first.")
+    if member is None:
+        member = Member(tenant=tenant, user=user, handle=free_handle(tenant, known))
+    member.role, member.removed_at = wanted, None
+    member.save()
+    audit.record(by, "member.manage", member.public_id, before=former or "", after=wanted)
+    return Added(member, former is None, former)
+
+
+def _other_owner(tenant: Tenant, user: User) -> bool:
+    return Member.objects.current().filter(tenant=tenant, role="owner").exclude(user=user).exists()
 
 
 def free_handle(tenant: Tenant, email: str) -> str:

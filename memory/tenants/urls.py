@@ -13,4 +13,5 @@ entry_patterns = [
 ]
 page_patterns = [
     path("connect/", views.connect, name="connect"),
+    path("connect/keys/<str:key_id>/revoke/", views.key_revoke, name="key_revoke"),
 ]

@@ -8,7 +8,7 @@ from django.contrib.auth import logout as close_session
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -103,7 +103,16 @@ def connect(request: TenantRequest, slug: str) -> HttpResponse:
     context["first_event"] = first_event(request)
     if request.htmx:
         return render(request, "tenants/_first_event.html", context)
+    context["agent_keys"] = keys.usable_keys(request.member)  # type: ignore[arg-type]
     return render(request, "tenants/connect.html", context)
+
+
+@require_POST
+@needs("note.read")
+def key_revoke(request: TenantRequest, slug: str, key_id: str) -> HttpResponse:
+    key = get_object_or_404(keys.revocable_keys(request.tenant, by=request.actor), public_id=key_id)
+    keys.revoke_key(key, by=request.actor)
+    return redirect("connect", slug)
 
 
 def first_event(request: TenantRequest) -> Any:

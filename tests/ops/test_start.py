@@ -91,6 +91,27 @@ def test_it_runs_the_whole_and_shows_the_secrets_once(folder):
     assert again.wait() == 0
 
 
+def test_after_a_kill_the_next_start_says_what_it_did(folder):
+    process = manage("start", "--port", 0, "--data-dir", folder)
+    said = until_ready(process)
+    assert not any("was killed" in line for line in said)
+    pages = next(line.split()[1] for line in said if line.strip().startswith("Pages"))
+    linked = manage("create_tenant", "team", "--owner", "owner@localhost", "--new-link", "--data-dir", folder)
+    told, _ = linked.communicate()
+    assert pages + "login/link/" in told
+    process.kill()
+    process.wait()
+    again = manage("start", "--port", 0, "--data-dir", folder)
+    try:
+        said = until_ready(again)
+        line = next(line for line in said if line.startswith("The last run was killed or lost power: "))
+        assert "database recovered" in line or "shut down by its guard" in line
+        assert "no dream was under way" in line
+    finally:
+        again.terminate()
+    assert again.wait() == 0
+
+
 def test_a_command_brings_its_own_database_and_leaves_none_running(folder, tmp_path):
     backup = tmp_path / "backup"
     process = manage("backup", backup, TEAM_MEMORY_DATA=str(folder))

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from memory.tenants.people import InvalidTeam, found_team
@@ -17,8 +18,11 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         parser.add_argument("--new-link", action="store_true", help="make another login link for the owner")
         parser.add_argument("--new-key", action="store_true", help="make another agent key for the owner")
+        parser.add_argument("--migrate", action="store_true", help="bring the schema up to date first, as its owner")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["migrate"]:
+            call_command("migrate", interactive=False, stdout=self.stderr)
         try:
             founded = found_team(
                 options["slug"], owner=options["owner"], new_link=options["new_link"], new_key=options["new_key"]

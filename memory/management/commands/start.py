@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
@@ -53,15 +54,26 @@ class Command(BaseCommand):
         embedded = None if os.environ.get("DATABASE_URL") else Embedded(path)
         address = f"http://{_in_url(host)}:{port}"
         env = dict(os.environ) | {"TEAM_MEMORY_DATA": str(path), "PYTHONUNBUFFERED": "1"}
-        env.setdefault("TEAM_MEMORY_PUBLIC_URL", address)
+        home.remember(public_url=env.setdefault("TEAM_MEMORY_PUBLIC_URL", address))
+        was_killed = home.mark_running()
         supervisor = Supervisor(home, embedded=embedded, env=env | {"TEAM_MEMORY_DB_ROLE": "runtime"}, say=self._say)
         try:
-            supervisor.start_database()
-            _migrate(supervisor, embedded, say=self._say)
+            report = supervisor.start_database()
+            if was_killed:
+                dreams = _dreams_left(embedded.dsn("migrator")) if embedded else None
+                self._say(after_a_kill(report.kind if report else None, dreams))
+            known, done = _migrations(embedded)
             # The web server first: worker and clock would take the processor from it, and nobody waits for them.
             web, *others = programs(home, host=host, port=port, workers=workers)
-            supervisor.start([web])
-            first = _first_team(supervisor, home, is_ours=embedded is not None)
+            # On a database of ours that is empty it loads while the schema is made: nobody has a key to it yet. On
+            # any other it waits, or agents would meet a schema that is half changed.
+            is_early = embedded is not None and not done
+            if is_early:
+                supervisor.start([web])
+            is_behind, is_ours = bool(known - done), embedded is not None
+            first = _prepare(supervisor, home, is_behind=is_behind, is_ours=is_ours, say=self._say)
+            if not is_early:
+                supervisor.start([web])
             supervisor.watch(until=lambda: _answers(host, port) or _hopeless(supervisor))
             self._welcome(env["TEAM_MEMORY_PUBLIC_URL"], home, first)
             home.remember(first_team=True)
@@ -71,6 +83,7 @@ class Command(BaseCommand):
             self._say("Stopping.")
         finally:
             supervisor.stop()
+            home.unmark_running()
         self._say("Stopped.")
 
     def _say(self, line: str) -> None:
@@ -87,6 +100,30 @@ class Command(BaseCommand):
         rows = [("Pages", url + "/"), ("API", url + "/api/v1/"), ("API docs", url + "/api/v1/docs")]
         rows += [("Health", url + "/healthz"), ("Data and logs", str(home.path))]
         self._say("\n" + "\n".join(f"  {name:<15}{value}" for name, value in rows) + "\n")
+
+
+def after_a_kill(kind: str | None, dreams: int | None) -> str:
+    """What the start after a kill did, in one line: how it found its database, and how many dreams it takes up."""
+    done = {
+        "recovered": "database recovered",
+        "warm": "the database was shut down by its guard",
+        "first boot": "no database had been made",
+    }.get(kind or "", "the database is elsewhere")
+    if dreams is None:
+        return f"The last run was killed or lost power: {done}."
+    goes_on = f"{dreams} dreams go on" if dreams > 1 else "1 dream goes on" if dreams else "no dream was under way"
+    return f"The last run was killed or lost power: {done}, {goes_on}."
+
+
+def _dreams_left(parameters: Mapping[str, Any]) -> int | None:
+    """The dreams of all teams that a worker had begun; None before there are any."""
+    with psycopg.connect(**dict(parameters)) as connection:
+        if connection.execute("SELECT to_regclass('public.tenants_due')").fetchone() == (None,):
+            return None
+        row = connection.execute(
+            "SELECT count(*) FROM tenants_due WHERE task = 'dream' AND (owner <> '' OR leased_until < now())"
+        ).fetchone()
+    return int(row[0]) if row else None
 
 
 def _free_port(host: str, port: int) -> int:
@@ -129,8 +166,8 @@ def _hopeless(supervisor: Supervisor) -> bool:
     return False
 
 
-def _migrate(supervisor: Supervisor, embedded: Embedded | None, *, say: Say) -> None:
-    """Bring the schema to this program's version; refuse a newer one and a server without our extensions."""
+def _migrations(embedded: Embedded | None) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
+    """This program's migrations and the database's; refuses newer data and a server without our extensions."""
     if embedded is not None:
         parameters = embedded.dsn("migrator")
     else:
@@ -143,10 +180,7 @@ def _migrate(supervisor: Supervisor, embedded: Embedded | None, *, say: Say) -> 
     apps = {app for app, _ in known}
     if newer := sorted(f"{app}.{name}" for app, name in done - known if app in apps):
         raise Refused(f"The data was written by a newer Team Memory ({newer[0]} is unknown here). Update this one.")
-    if known - done:
-        began = time.monotonic()
-        supervisor.run(["migrate", "--no-input"], role="migrator", log="migrate")
-        say(f"Schema brought up to date in {time.monotonic() - began:.1f} s.")
+    return known, done
 
 
 def _check_extensions(parameters: Any) -> None:
@@ -160,15 +194,23 @@ def _check_extensions(parameters: Any) -> None:
             raise Refused(missing_extension(name))
 
 
-def _first_team(supervisor: Supervisor, home: Home, *, is_ours: bool) -> dict[str, Any]:
-    """Make the first team and give its secrets, the first time only."""
+def _prepare(supervisor: Supervisor, home: Home, *, is_behind: bool, is_ours: bool, say: Say) -> dict[str, Any]:
+    """Bring the schema up to date and make the first team; gives its secrets, the first time only."""
+    began = time.monotonic()
+    first: dict[str, Any] = {}
     if home.state().get("first_team"):
-        return {}
-    command = ["create_tenant", "team", "--owner", "owner@localhost", "--json"]
+        if is_behind:
+            supervisor.run(["migrate", "--no-input"], role="migrator", log="migrate")
+            say(f"Schema brought up to date in {time.monotonic() - began:.1f} s.")
+        return first
+    command = ["create_tenant", "team", "--owner", "owner@localhost", "--json", "--skip-checks"]
     if is_ours:
         # A start that ended before it could show them made secrets that nobody has seen. On a shared server it may
         # have been another host that showed them.
         command += ["--new-link", "--new-key"]
-    printed = supervisor.run(command, role="runtime", log="create_tenant")
-    first: dict[str, Any] = json.loads(printed.strip().splitlines()[-1])
+    if is_behind:
+        command.append("--migrate")  # in one process: on a busy machine loading the program takes seconds
+    printed = supervisor.run(command, role="migrator" if is_behind else "runtime", log="create_tenant")
+    say(f"{'Schema and first' if is_behind else 'First'} team made in {time.monotonic() - began:.1f} s.")
+    first = json.loads(printed.strip().splitlines()[-1])
     return first
