@@ -225,7 +225,7 @@ def live(committed: None) -> Iterator[str]:
 def _await(address: str, server: "subprocess.Popen[bytes]") -> None:
     for _ in range(400):
         try:
-            urllib.request.urlopen(address, timeout=2).close()  # noqa: S310 - our own loopback server
+            urllib.request.urlopen(address, timeout=2).close()
             return
         except (urllib.error.URLError, OSError):
             if server.poll() is not None:
