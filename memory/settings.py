@@ -82,6 +82,13 @@ def _secret_key() -> str:
             _refuse("TEAM_MEMORY_SECRET_KEY must have at least 40 characters.")
         return given
     path = DATA_HOME / "secret_key"
+    try:
+        return _kept_key(path)
+    except OSError as why:
+        _refuse(f"the data folder {DATA_HOME} can't be used: {why.strerror}. Name another by TEAM_MEMORY_DATA.")
+
+
+def _kept_key(path: Path) -> str:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_name(f"secret_key.{os.getpid()}")

@@ -112,10 +112,12 @@ class Home:
         """What the version file holds: the folder's format, PostgreSQL's version, what is set up."""
         try:
             state: dict[str, Any] = json.loads((self.path / "version.json").read_text())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {}
         except ValueError as why:
             raise Refused(f"{self.path / 'version.json'} can't be read: {why}.") from why
+        if not isinstance(state, dict):
+            raise Refused(f"{self.path / 'version.json'} holds no facts: put it back from a backup, or remove it.")
         return state
 
     def remember(self, **facts: Any) -> None:

@@ -96,3 +96,22 @@ def test_a_mark_tells_a_run_that_was_killed_from_one_that_ended(tmp_path: Path) 
 )
 def test_a_start_after_a_kill_says_what_it_did(kind: str | None, dreams: int | None, said: str) -> None:
     assert after_a_kill(kind, dreams) == f"The last run was killed or lost power: {said}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--port", "99999"), "99999 is no port"),
+        (("--workers", "0"), "--workers is a number from 1"),
+        (("--data-dir", "/etc/hostname"), "can't be used"),
+        (("--data-dir", "/proc/none"), "can't be used"),
+    ],
+)
+def test_what_start_can_not_use_is_said_in_one_line(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("DATABASE_URL")}
+    folder = () if "--data-dir" in arguments else ("--data-dir", str(tmp_path / "data"))
+    command = [sys.executable, "manage.py", "start", *folder, *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -50,6 +50,10 @@ class Command(BaseCommand):
         home.prepare()
         if home.hold("start") is None:
             raise Refused(f"Team Memory already runs on {path}. Stop it first, or choose another --data-dir.")
+        if not 0 <= port <= 65535:
+            raise Refused(f"{port} is no port: choose one from 1 to 65535, or 0 for a free one.")
+        if workers < 1:
+            raise Refused("--workers is a number from 1.")
         port = _free_port(host, port)
         embedded = None if os.environ.get("DATABASE_URL") else Embedded(path)
         address = f"http://{_in_url(host)}:{port}"
