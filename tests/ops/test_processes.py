@@ -32,6 +32,9 @@ def processes_of(home: Path) -> dict[int, str]:
     return found
 
 
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 class Running:
     """A small system that runs."""
 
@@ -46,6 +49,8 @@ class Running:
             stderr=subprocess.STDOUT,
             text=True,
             env=os.environ | {"SMALL_HOME": str(home)},
+            # Under nohup, or in the background of a script, some of them would be ignored from birth.
+            preexec_fn=lambda: [signal.signal(each, signal.SIG_DFL) for each in STOPS],
         )
         self.said = self.until("up")
 
