@@ -112,7 +112,7 @@ def test_e_edits_then_approves(window: Any, acme: Any, bob: Any) -> None:
     page.wait_for_url("**/edit/")
     page.fill("#text", page.input_value("#text").replace("three", "four"))
     page.click("text=Approve this text")
-    page.wait_for_selector("text=Approved by")
+    page.wait_for_selector("text=Approved with changes")
     with rls.tenant_scope(str(acme.pk)):
         current = Note.objects.select_related("current").get(pk=proposal.note_id).current
         assert current is not None and current.text == made.TEXT.replace("three", "four")
