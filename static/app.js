@@ -62,6 +62,10 @@
     rows[next].focus();
   }
 
+  const enter = (popover) => {
+    if (popover.matches?.("details.popover[open]")) popover.querySelector("textarea, input:not([type=hidden])")?.focus();
+  };
+
   function press(event) {
     const typing = event.target.closest?.("input, textarea, select, [contenteditable]");
     if (event.key === "Escape") {
@@ -79,6 +83,8 @@
     if (target) {
       event.preventDefault();
       if (target.matches("input")) target.focus(); else target.click();
+      // "toggle" comes a moment later: what is typed meanwhile belongs into the field too.
+      if (target.matches("summary")) enter(target.parentElement);
     } else if (event.key === "j" || event.key === "k") {
       event.preventDefault();
       step(event.key === "j" ? 1 : -1);
@@ -104,9 +110,7 @@
   });
   document.addEventListener("keydown", press);
   // "toggle" does not bubble: it is caught on its way down.
-  document.addEventListener("toggle", (event) => {
-    if (event.target.matches?.("details.popover[open]")) event.target.querySelector("textarea, input:not([type=hidden])")?.focus();
-  }, true);
+  document.addEventListener("toggle", (event) => enter(event.target), true);
   document.addEventListener("change", (event) => {
     if (event.target.matches("select[data-submit]")) event.target.form.requestSubmit();
   });
