@@ -19,8 +19,9 @@ from memory.tenants.access import MAY, SCOPES
 # A larger body leaves the row: a page of events must not drag megabytes along.
 SPILL_BYTES: Final = 16 * 1024
 EDGE_BYTES: Final = 2 * 1024
-_ROLES: Final = sorted(MAY["event.record"] - {"agent", "dream"})
-_SCOPES: Final = sorted(scope for scope, actions in SCOPES.items() if "event.record" in actions)
+# Array literals: adapting two lists costs more than all the other parameters.
+_ROLES: Final = f"{{{','.join(sorted(MAY['event.record'] - {'agent', 'dream'}))}}}"
+_SCOPES: Final = f"{{{','.join(sorted(scope for scope, actions in SCOPES.items() if 'event.record' in actions))}}}"
 _LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _TO_TYPEID: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", _LETTERS.encode())
 _ATTEMPTS: Final = 5
@@ -96,7 +97,7 @@ def record(key_hash: bytes, arrivals: Sequence[Arrival]) -> list[Recorded]:
     rows = _persistently(
         lambda: _rows(
             "SELECT i, outcome, event_id, session_id, seq, event_pk, session_pk, tenant_pk, member_pk"
-            " FROM record_events(%b, %t, %t, %t::jsonb, %t::jsonb, %b)",
+            " FROM record_events(%b, %t::text[], %t::text[], %t::jsonb, %t::jsonb, %b)",
             (key_hash, _ROLES, _SCOPES, batch.sessions, batch.events, batch.bodies),
         )
     )
