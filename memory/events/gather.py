@@ -8,37 +8,46 @@ next one, which takes them all. Nobody waits for company: a call that is alone i
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic, TypeVar
 
-from memory.events.record import Arrival, MayNotRecord, Recorded, UnknownKey
+from memory.events.record import MayNotRecord, UnknownKey
+
+Call = TypeVar("Call")
+Outcome = TypeVar("Outcome")
 
 MOST: Final = 64
 MOST_BYTES: Final = 4 * 1024 * 1024
 
 
 @dataclass
-class _Ticket:
+class _Ticket(Generic[Call, Outcome]):
     """One waiting call: woken with its outcome, or with the batch it has to write."""
 
-    arrival: Arrival
+    call: Call
     woken: threading.Event = field(default_factory=threading.Event)
-    row: Recorded | None = None
+    outcome: Outcome | None = None
     refusal: Exception | None = None
-    batch: "list[_Ticket] | None" = None
+    batch: "list[_Ticket[Call, Outcome]] | None" = None
 
 
-class Gatherer:
-    """Writes what its threads bring, a key holder's calls together, in the order in which they came."""
+class Gatherer(Generic[Call, Outcome]):
+    """Writes what its threads bring, a key holder's calls together, in the order in which they came.
 
-    def __init__(self, record: Callable[[bytes, Sequence[Arrival]], list[Recorded]]) -> None:
+    `record` takes a key's digest and calls and returns an outcome for each; `size` says how many bytes a call has.
+    """
+
+    def __init__(
+        self, record: Callable[[bytes, Sequence[Call]], Sequence[Outcome]], *, size: Callable[[Call], int]
+    ) -> None:
         self._record = record
+        self._size = size
         self._lock = threading.Lock()
         # A key stands here while a thread writes for it; its list holds those who came meanwhile.
-        self._waiting: dict[bytes, list[_Ticket]] = {}
+        self._waiting: dict[bytes, list[_Ticket[Call, Outcome]]] = {}
 
-    def record(self, key_hash: bytes, arrival: Arrival) -> Recorded:
-        """The stored event. Raises what `record` raises for it."""
-        ticket = _Ticket(arrival)
+    def record(self, key_hash: bytes, call: Call) -> Outcome:
+        """What became of the call. Raises what `record` raises for it."""
+        ticket: _Ticket[Call, Outcome] = _Ticket(call)
         with self._lock:
             if key_hash in self._waiting:
                 self._waiting[key_hash].append(ticket)
@@ -51,16 +60,16 @@ class Gatherer:
             self._write(key_hash, ticket.batch)
         if ticket.refusal is not None:
             raise ticket.refusal
-        if ticket.row is None:
+        if ticket.outcome is None:
             # The batch failed for one of them; each finds out alone whether it was the one.
-            return self._record(key_hash, [arrival])[0]
-        return ticket.row
+            return self._record(key_hash, [call])[0]
+        return ticket.outcome
 
-    def _write(self, key_hash: bytes, batch: list[_Ticket]) -> None:
+    def _write(self, key_hash: bytes, batch: list[_Ticket[Call, Outcome]]) -> None:
         try:
-            rows = self._record(key_hash, [ticket.arrival for ticket in batch])
-            for ticket, row in zip(batch, rows, strict=True):
-                ticket.row = row
+            outcomes = self._record(key_hash, [ticket.call for ticket in batch])
+            for ticket, outcome in zip(batch, outcomes, strict=True):
+                ticket.outcome = outcome
         except (UnknownKey, MayNotRecord) as refusal:
             for ticket in batch:
                 ticket.refusal = refusal
@@ -80,9 +89,9 @@ class Gatherer:
                 del self._waiting[key_hash]
                 return
             batch = [queue[0]]
-            size = len(queue[0].arrival.body)
+            size = self._size(queue[0].call)
             for ticket in queue[1:MOST]:
-                size += len(ticket.arrival.body)
+                size += self._size(ticket.call)
                 if size > MOST_BYTES:
                     break
                 batch.append(ticket)

@@ -1,16 +1,14 @@
 """The agents' door: hook calls one by one and in batches. Both check the key, bind and write in one round trip."""
 
-import time
-from typing import Any, Final
+from typing import Final
 
 import orjson
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from memory.events.gather import Gatherer
-from memory.events.record import MayNotRecord, Recorded, UnknownKey, record
-from memory.hooks import receive, tell
+from memory.events.record import Arrival, MayNotRecord, Recorded, UnknownKey
+from memory.hooks import receive, take, tell
 from memory.hooks.answers import answer
 from memory.hooks.batch import lines_of, record_lines
 from memory.hooks.payloads import Told, known_client
@@ -19,10 +17,6 @@ from memory.tenants import audit, rls
 from memory.tenants.access import brings_own_transaction
 from memory.tenants.middleware import bearer, key_actor
 from memory.tenants.rest import describe
-
-_KNOWN_FOR: Final = 60.0
-_gatherer: Final = Gatherer(record)
-_known: dict[bytes, float] = {}
 
 
 @csrf_exempt
@@ -35,20 +29,11 @@ def hook(request: HttpRequest, client: str) -> HttpResponse:
     if name is None:
         raise receive.unknown_client(client)
     call = receive.read_call(name, request.body, told(request), header(request, "Idempotency-Key"))
-    [arrival] = receive.arrivals([call])
-    row = recorded(request, key_hash, arrival)
+    arrival, row = recorded(request, key_hash, call)
     if receive.is_conflict(arrival, row):
         raise receive.conflict(row)
     said = answer(arrival.home.client, arrival.kind, tell.telling(arrival, row))
-    return HttpResponse(
-        orjson.dumps(said),
-        content_type="application/json",
-        headers={
-            "X-Team-Memory-Event": row.event_id,
-            "X-Team-Memory-Session": row.session_id,
-            "X-Team-Memory-Outcome": "new" if row.outcome == "new" else "repeat",
-        },
-    )
+    return HttpResponse(orjson.dumps(said), content_type="application/json", headers=take.headers_of(row))
 
 
 @csrf_exempt
@@ -74,24 +59,20 @@ def welcome(request: HttpRequest) -> bytes:
     The write itself checks the key again, so a revoked one ends at once.
     """
     key_hash = bearer(request)
-    now = time.monotonic()
-    if _known.get(key_hash, 0.0) < now:
+    if not take.is_known(key_hash):
         key_actor(request)
-        if len(_known) > 10_000:
-            _known.clear()
-        _known[key_hash] = now + _KNOWN_FOR
+        take.remember(key_hash)
     return key_hash
 
 
-def recorded(request: HttpRequest, key_hash: bytes, arrival: Any) -> Recorded:
+def recorded(request: HttpRequest, key_hash: bytes, call: receive.Call) -> tuple[Arrival, Recorded]:
     """The stored event. Raises Problem 401 or 403."""
     try:
-        row = _gatherer.record(key_hash, arrival)
+        return take.take(key_hash, call)
     except UnknownKey:
         raise unauthenticated() from None
     except MayNotRecord:
         raise refused(request) from None
-    return row
 
 
 def refused(request: HttpRequest) -> Problem:
@@ -114,12 +95,8 @@ def told(request: HttpRequest) -> Told:
 
 
 def header(request: HttpRequest, name: str) -> str:
-    """A header as the UTF-8 it was sent in; WSGI hands it over as Latin-1."""
-    value = str(request.headers.get(name, ""))
-    try:
-        return value.encode("latin-1").decode().strip()
-    except UnicodeError:
-        return value.strip()
+    """A header as the UTF-8 it was sent in."""
+    return take.as_sent(str(request.headers.get(name, "")))
 
 
 _PROBLEM: Final = {"description": "application/problem+json", "content": {"application/problem+json": {}}}

@@ -88,7 +88,12 @@ def client_ip(request: HttpRequest) -> str:
 
 def bearer(request: HttpRequest) -> bytes:
     """The SHA-256 of the presented key. Raises Problem 401 where there is none of the right form."""
-    scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
+    return presented_key(request.META.get("HTTP_AUTHORIZATION", ""))
+
+
+def presented_key(authorization: str) -> bytes:
+    """The SHA-256 of the key in an Authorization header. Raises Problem 401 where there is none of the right form."""
+    scheme, _, secret = authorization.partition(" ")
     if scheme.lower() != "bearer" or not is_well_formed(secret.strip()):
         raise problems.unauthenticated()
     return digest(secret.strip())

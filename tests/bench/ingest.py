@@ -2,7 +2,9 @@
 
 It starts its own database and web server on loopback, prints events a second for single calls as they are, for calls
 of 1 KB and for batches, each beside a bare insert in the same run, and the memory of the web processes after 1,000
-events and after five more replays of the same. Without a folder, made-up events of the logs' sizes take their place.
+events and after five more replays of the same. Single calls stand also beside the same server with the barest
+application (`bare.py`): one insert a request, and nothing else. Without a folder, made-up events of the logs' sizes
+take their place.
 """
 
 import gzip
@@ -43,7 +45,7 @@ def manage(home: Path, *arguments: str, role: str = "runtime") -> str:
 class Web:
     """granian as in production, on a free port of loopback."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, application: str = "memory.wsgi:application", **settings: str) -> None:
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             self.port = int(taken.getsockname()[1])
@@ -52,6 +54,7 @@ class Web:
             "TEAM_MEMORY_DATA": str(home),
             "DJANGO_SETTINGS_MODULE": "memory.settings",
             "TEAM_MEMORY_LOG_LEVEL": "ERROR",
+            **settings,
         }
         command = [
             sys.executable,
@@ -67,7 +70,7 @@ class Web:
             "8",
             "--log-level",
             "error",
-            "memory.wsgi:application",
+            application,
         ]
         self.process = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True)
 
@@ -194,6 +197,19 @@ def floor(server: Embedded, bodies: list[bytes], rows: int) -> float:
     return found
 
 
+def bare(server: Embedded, mix: list[bytes]) -> float:
+    """Requests a second of the barest application on the same web server: an insert each."""
+    with server.superuser() as known:
+        told = known.info
+        address = f"host={told.host} port={told.port} user={told.user} dbname={told.dbname} password={told.password}"
+    web = Web(server.home.path, "tests.bench.bare:application", BENCH_DSN=address)
+    try:
+        web.await_ready()
+        return rate(poster(web, "none")[0], forever(mix))
+    finally:
+        web.stop()
+
+
 def forever(bodies: list[bytes]) -> Iterator[tuple[str, bytes]]:
     while True:
         for body in bodies:
@@ -240,7 +256,10 @@ def measure(web: Web, server: Embedded, secret: str, payloads: list[dict[str, An
     small = [json.dumps(event(1024)).encode() for _ in range(2000)]
     for name, mix in (("as they are", bodies), ("1 KB", small)):
         found = rate(single, forever(mix))
-        print(f"single, {name}: {found:,.0f} events/s; bare insert {floor(server, mix, 1):,.0f} rows/s")
+        row, request = floor(server, mix, 1), bare(server, mix)
+        print(
+            f"single, {name}: {found:,.0f} events/s; bare insert {row:,.0f} rows/s, over HTTP {request:,.0f} requests/s"
+        )
     floor_of_batches = floor(server, [json.dumps(event(300)).encode() for _ in range(20_000)], 500)
     print(
         f"batches of 500, 300 B: {rate(batch, batches(500)):,.0f} events/s; bare insert {floor_of_batches:,.0f} rows/s"

@@ -35,7 +35,7 @@ class Database:
 
 def together(database: Database, keys: Sequence[str], key_of: Any = lambda key: b"k") -> dict[str, Any]:
     """The first call enters; all others arrive while it is written; then it goes on."""
-    gatherer = Gatherer(database.record)
+    gatherer = Gatherer(database.record, size=lambda one: len(one.body))
     outcomes: dict[str, Any] = {}
 
     def call(key: str) -> None:

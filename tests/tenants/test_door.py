@@ -20,7 +20,7 @@ def test_it_says_503_while_the_database_is_away(
 
     monkeypatch.setattr(door, "key_actor", fails)
     monkeypatch.setattr("memory.hooks.api.key_actor", fails)
-    monkeypatch.setattr("memory.hooks.api._known", {})
+    monkeypatch.setattr("memory.hooks.take._known", {})
     client = Client(headers=agent.headers)
     body = '{"session_id": "s", "hook_event_name": "Stop"}'
     answer = client.post(path, body, content_type="application/json") if "hooks" in path else client.get(path)
