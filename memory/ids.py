@@ -23,9 +23,11 @@ PREFIXES: Final = {
     "dream": "drm",
     "result": "res",
     "analysis": "ana",
+    "incident": "inc",
     "telling": "tel",
     "audit": "aud",
     "invitation": "inv",
+    "endpoint": "whk",
 }
 GIVEN = re.compile(r"^(trg|thr|wkr)_[a-z0-9][a-z0-9_.-]{0,95}$")
 

@@ -54,6 +54,38 @@ def decode(cursor: str, *, scope: str) -> list[Any]:
     return position
 
 
+def peek(query: Any) -> tuple[int, str | None, list[Any] | None]:
+    """Limit, cursor and the position in it, for a door that learns only with the rows whose list it is.
+
+    The position proves nothing yet: `Page.of_cursor` must follow, and refuses any other list's.
+    """
+    limit = _limit(query, ())
+    cursor = query.get("cursor")
+    if cursor is None:
+        return limit, None, None
+    try:
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        position = orjson.loads(raw[SIGNATURE:])
+    except ValueError:
+        raise invalid_cursor() from None
+    if not isinstance(position, list):
+        raise invalid_cursor()
+    return limit, cursor, position
+
+
+def _limit(query: Any, known: Sequence[str]) -> int:
+    for name in query:
+        if name not in ("limit", "cursor", *known):
+            raise Problem(400, "unknown_parameter", f"Unknown parameter {name[:40]!r}.")
+        # In a cursor a NUL is one more wrong character.
+        if name != "cursor" and "\0" in query.get(name, ""):
+            raise Problem(400, "invalid_parameter", f"{name} holds a NUL, which no value here has.")
+    raw = query.get("limit", str(DEFAULT_LIMIT))
+    if not raw.isascii() or not raw.isdigit() or len(raw) > 4 or not 1 <= int(raw) <= MAX_LIMIT:
+        raise invalid_limit()
+    return int(raw)
+
+
 @dataclass(frozen=True)
 class Page:
     """What a list request asks for: `after` is None for the first page."""
@@ -65,16 +97,19 @@ class Page:
     @classmethod
     def asked(cls, query: Any, *, scope: str, known: Sequence[str] = ()) -> "Page":
         """Read `limit` and `cursor` from a query string. An unknown parameter is refused: it would change nothing."""
-        for name in query:
-            if name not in ("limit", "cursor", *known):
-                raise Problem(400, "unknown_parameter", f"Unknown parameter {name[:40]!r}.")
-            if "\0" in query.get(name, ""):
-                raise Problem(400, "invalid_parameter", f"{name} holds a NUL, which no value here has.")
-        raw = query.get("limit", str(DEFAULT_LIMIT))
-        if not raw.isascii() or not raw.isdigit() or len(raw) > 4 or not 1 <= int(raw) <= MAX_LIMIT:
-            raise invalid_limit()
+        limit = _limit(query, known)
         cursor = query.get("cursor")
-        return cls(int(raw), None if cursor is None else decode(cursor, scope=scope), scope)
+        return cls(limit, None if cursor is None else decode(cursor, scope=scope), scope)
+
+    @classmethod
+    def of_cursor(cls, cursor: str | None, *, limit: int, scope: str) -> "Page":
+        """The page that a peeked cursor asks for. Raises Problem 400 invalid_cursor where it is another list's."""
+        return cls(limit, None if cursor is None else decode(cursor, scope=scope), scope)
+
+    def next_cursor(self, last: list[Any] | None) -> str:
+        """The cursor behind `last`; on an empty page the one that led here."""
+        after = last if last is not None else self.after
+        return encode(after if after is not None else [], scope=self.scope)
 
     def of(
         self,

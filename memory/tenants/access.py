@@ -27,21 +27,29 @@ MAY: Final[dict[str, frozenset[str]]] = {
     "note.delete": REVIEWERS,
     "session.read": EVERYONE | AGENT | DREAM,
     "event.record": WRITERS | AGENT,
+    "graph.read": EVERYONE | AGENT | DREAM,
+    "graph.record": WRITERS | AGENT,
+    "graph.withdraw": WRITERS | AGENT,
+    "graph.delete": ADMINS | AGENT,
     "project.read": EVERYONE | AGENT,
     "project.edit": ADMINS,
     "dream.read": EVERYONE | AGENT,
+    "cache.read": EVERYONE | AGENT,
+    "cache.use": WRITERS | AGENT,
+    "cache.manage": ADMINS | AGENT,
     "dream.start": WRITERS | AGENT,
     "key.create": WRITERS,
     "member.manage": ADMINS,
+    "webhook.manage": ADMINS,
 }
 # What a key's scope opens. A key needs the scope, and its owner the role: the narrower of both decides.
 SCOPES: Final[dict[str, frozenset[str]]] = {
-    "ingest": frozenset({"event.record"}),
-    "read": frozenset({"note.read", "session.read", "project.read", "dream.read"}),
+    "ingest": frozenset({"event.record", "graph.record", "graph.withdraw"}),
+    "read": frozenset({"note.read", "session.read", "project.read", "dream.read", "graph.read"}),
     "propose": frozenset({"note.propose"}),
-    "cache": frozenset(),
+    "cache": frozenset({"cache.read", "cache.use"}),
     "dream": frozenset({"dream.start", "dream.read"}),
-    "admin": frozenset({"project.edit"}),
+    "admin": frozenset({"project.edit", "graph.withdraw", "graph.delete", "cache.manage"}),
 }
 DEFAULT_SCOPES: Final = ("ingest", "read", "propose", "cache", "dream")
 

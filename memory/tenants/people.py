@@ -1,6 +1,7 @@
 """Teams and the people in them."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.core.exceptions import ValidationError
@@ -8,7 +9,7 @@ from django.core.validators import validate_email
 from django.db import connection, transaction
 
 from memory.tenants import audit, keys, rls
-from memory.tenants.access import Actor, Refused, command_actor, require
+from memory.tenants.access import DEFAULT_SCOPES, Actor, Refused, command_actor, require
 from memory.tenants.models import Member, Role, Tenant, User
 
 SLUG = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?$")
@@ -50,7 +51,14 @@ def address(typed: str) -> str | None:
     return email
 
 
-def found_team(slug: str, *, owner: str, new_link: bool = False, new_key: bool = False) -> Founded:
+def found_team(
+    slug: str,
+    *,
+    owner: str,
+    new_link: bool = False,
+    new_key: bool = False,
+    scopes: Sequence[str] = DEFAULT_SCOPES,
+) -> Founded:
     """The team called `slug` with `owner` (an e-mail address) as its owner, made where it is missing.
 
     A new team gets a login link and an agent key; an old one only what is asked for. Raises InvalidTeam.
@@ -74,7 +82,7 @@ def found_team(slug: str, *, owner: str, new_link: bool = False, new_key: bool =
         return Founded(
             tenant,
             keys.make_login_link(member, by=by) if is_new or new_link else None,
-            keys.make_key(member, name="first key", by=by)[1] if is_new or new_key else None,
+            keys.make_key(member, name="first key", scopes=scopes, by=by)[1] if is_new or new_key else None,
         )
 
 

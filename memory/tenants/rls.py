@@ -16,12 +16,20 @@ NIL: Final = "00000000-0000-0000-0000-000000000000"
 BOUND: Final = "(SELECT current_setting('app.tenant_id', true))::uuid"
 CROSSINGS: Final = (
     "key_login",
+    "enter_door",
     "claim_login_link",
     "peek_login_link",
     "user_tenants",
     "tenant_by_slug",
     "claim_due",
     "dream_due",
+    "webhook_endpoint",
+    "working_due",
+    "search_words",
+    "search_text",
+    "search_meaning",
+    "search_spelling",
+    "search_due",
 )
 
 

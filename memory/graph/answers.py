@@ -1,0 +1,69 @@
+"""Idempotency-Key on a POST: the same again gets the answer of the first time, for a day; something else is 409."""
+
+import hashlib
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final
+
+import orjson
+from django.db import connection
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memory.graph import fields
+from memory.graph.models import Answer
+from memory.problems import Problem
+
+KEPT: Final = "interval '24 hours'"
+# Each new answer takes a few that are over their time along.
+_SWEPT: Final = 20
+
+View = Callable[..., Response]
+
+
+def idempotent(view: View) -> View:
+    """Decorator of an API view, below `@needs`: it runs once for each Idempotency-Key and address."""
+
+    @wraps(view)
+    def once(request: Request, *args: Any, **kwargs: Any) -> Response:
+        key = fields.idempotency_key(request.headers.get("Idempotency-Key"))
+        if key is None or request.method != "POST":
+            return view(request, *args, **kwargs)
+        tenant_pk = str(request.tenant.pk)  # type: ignore[attr-defined]
+        door = request.path[:200]
+        asked = hashlib.sha256(request.body).digest()
+        _lock(tenant_pk, door, key)
+        kept = _kept(tenant_pk, door, key)
+        if kept is not None:
+            return _again(kept, asked)
+        answer = view(request, *args, **kwargs)
+        if answer.status_code < 400:
+            body = orjson.dumps(answer.data, default=str).decode()
+            row = Answer(tenant_id=tenant_pk, door=door, key=key, asked=asked, status=answer.status_code, body=body)
+            row.save(force_insert=True)
+        return answer
+
+    return once
+
+
+def _lock(tenant_pk: str, door: str, key: str) -> None:
+    """Two that send the same at once wait for each other."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 7))", ["\n".join((tenant_pk, door, key))])
+
+
+def _kept(tenant_pk: str, door: str, key: str) -> Answer | None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"DELETE FROM graph_answer WHERE id IN (SELECT id FROM graph_answer WHERE at < now() - {KEPT}"  # noqa: S608
+            " ORDER BY at LIMIT %s FOR UPDATE SKIP LOCKED) OR (tenant_id = %s AND door = %s AND key = %s"
+            f" AND at < now() - {KEPT})",
+            [_SWEPT, tenant_pk, door, key],
+        )
+    return Answer.objects.filter(tenant_id=tenant_pk, door=door, key=key).first()
+
+
+def _again(kept: Answer, asked: bytes) -> Response:
+    if bytes(kept.asked) != asked:
+        raise Problem(409, "idempotency_conflict", "This Idempotency-Key was used with another body. Use a new one.")
+    return Response(orjson.loads(kept.body), status=kept.status, headers={"Idempotent-Replay": "true"})
