@@ -1,6 +1,9 @@
-"""REST of finding notes: the list of what is approved, and search in it."""
+"""REST of finding: the list of approved notes and search in it, and search over everything."""
+
+from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
 from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -9,7 +12,9 @@ from memory.notes import lookup, shapes
 from memory.notes.lookup import Asked, Listed, list_scope
 from memory.notes.shapes import PAGED
 from memory.paging import MAX_LIMIT, Page
-from memory.recall import search
+from memory.problems import Problem
+from memory.recall import asking, everywhere, search, vectors
+from memory.recall.kinds import KINDS
 from memory.tenants.access import needs
 
 
@@ -38,3 +43,44 @@ def _found(request: Request, asked: Asked, q: str, page: Page) -> list[Listed]:
     most = min(start + page.limit + 1, 2 * MAX_LIMIT)
     hits = search.among(reach, q, request.tenant, limit=most)  # type: ignore[attr-defined]
     return [Listed(hit.note, [number], hit.why) for number, hit in enumerate(hits, start=1)][start:]
+
+
+class HitOut(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(KINDS)
+    id = serializers.CharField()
+    title = serializers.CharField()
+    summary = serializers.CharField()
+    snippet = serializers.CharField(help_text="The piece of its text that the question met.")
+    thread_id = serializers.CharField(required=False)
+    path = serializers.CharField(required=False)
+    score = serializers.FloatField(help_text="From 0 to 1, within this answer.")
+    why = serializers.ListField(child=serializers.CharField())
+
+
+@extend_schema(
+    operation_id="search",
+    summary="Find the first id: threads, triggers, workers' reports, notes and prompts, by name, words and meaning",
+    parameters=[
+        OpenApiParameter("q", str, required=True, description="Any text; nothing in it is an operator."),
+        OpenApiParameter("kinds", str, description=f"Of {', '.join(KINDS)}, with commas between; all without it."),
+        OpenApiParameter("project", str, description="A prj_ id or its name: of projects' things only this one's."),
+        OpenApiParameter("thread", str, description="A thr_ id: only what belongs to this thread."),
+        OpenApiParameter("follow", str, description="1: what the best hits are linked with stands among them."),
+        *PAGED,
+    ],
+    responses=shapes.page_of(HitOut),
+)
+@api_view(["GET"])
+@needs("note.read")
+def find(request: Request) -> Response:
+    query = request.query_params
+    by = request.actor  # type: ignore[attr-defined]
+    scope = list_scope(by, f"search:{[query.get(name) for name in asking.PARAMETERS]}")
+    page = Page.asked(query, scope=scope, known=asking.PARAMETERS)
+    asked = asking.read(query, tenant_pk=by.tenant_pk, member_pk=by.member_pk)
+    start = int(page.after[0]) if page.after else 0
+    if start >= everywhere.DEPTH:
+        raise Problem(400, "invalid_cursor", f"A search gives {everywhere.DEPTH} hits at most; ask more narrowly.")
+    most = min(start + page.limit + 1, everywhere.DEPTH)
+    hits = list(enumerate(everywhere.find(asked, limit=most, by=vectors.maker()), start=1))
+    return Response(page.of(hits[start:], position=lambda hit: [hit[0]], show=lambda hit: hit[1].show()))
