@@ -73,9 +73,11 @@ app.conf.update(
             "options": {"expires": STALE_AFTER * settings.SWEEP_SECONDS},
         },
         "dream_due": {"task": "dream.find_due", "schedule": timedelta(minutes=1), "options": {"expires": 60}},
+        "sessions_due": {"task": "events.find_due", "schedule": timedelta(seconds=5), "options": {"expires": 5}},
+        "search_due": {"task": "recall.find_due", "schedule": timedelta(seconds=10), "options": {"expires": 10}},
     },
 )
-app.autodiscover_tasks(["dream"])
+app.autodiscover_tasks(["dream", "memory.events", "memory.recall", "cache_admin"])
 
 
 @app.task(name="memory.sweep")

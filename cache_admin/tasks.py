@@ -1,0 +1,47 @@
+"""What workers do for the caches. Only the sweeper sends these; running any of it twice does no harm."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from celery import shared_task
+from django.utils import timezone
+
+from cache_admin.clean import clean
+from cache_admin.follow import follow
+from cache_admin.models import Analysis, Content, Lookup
+from memory.tenants import due
+from memory.tenants.access import command_actor
+from memory.tenants.models import Tenant
+from memory.tenants.rls import tenant_scope
+
+CLEAN_EVERY = timedelta(hours=1)
+FOLLOW_EVERY = timedelta(seconds=10)
+
+
+@shared_task(name="due.cache_clean")
+def cache_clean(*, tenant_id: str, due_id: str) -> None:
+    """Drop what is over, and come again in an hour as long as there is something to drop."""
+    _again(tenant_id, due_id, _cleaned, CLEAN_EVERY)
+
+
+@shared_task(name="due.cache_follow")
+def cache_follow(*, tenant_id: str, due_id: str) -> None:
+    """Drop what reported writes made useless, and come again as long as entries name paths."""
+    _again(tenant_id, due_id, lambda tenant: follow(tenant, by=command_actor(tenant, "cache")), FOLLOW_EVERY)
+
+
+def _cleaned(tenant: Tenant) -> bool:
+    clean(tenant)
+    return any(model.objects.filter(tenant=tenant).exists() for model in (Content, Analysis, Lookup))
+
+
+def _again(tenant_id: str, due_id: str, work: Callable[[Tenant], bool], every: timedelta) -> None:
+    """Do the work under its lease; in the same transaction the row goes, and the next one comes."""
+    claim = due.claim(tenant_id, due_id)
+    if claim is None:
+        return
+    with due.heartbeat(claim), tenant_scope(tenant_id):
+        goes_on = work(Tenant.objects.get(pk=tenant_id))
+        due.done(claim)
+        if goes_on:
+            due.put(tenant_id, claim.task, claim.argument, at=timezone.now() + every)
