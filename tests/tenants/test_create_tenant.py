@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.test import Client
 
 from memory.tenants import keys
 from memory.tenants.middleware import membership
@@ -50,6 +51,16 @@ def test_it_refuses_a_bad_slug(slug: str) -> None:
 def test_it_refuses_what_is_no_address() -> None:
     with pytest.raises(CommandError, match="e-mail"):
         create("acme", "--owner", "alice")
+
+
+def test_it_makes_a_key_for_what_is_asked() -> None:
+    may = [
+        Client(headers={"Authorization": f"Bearer {create(slug, '--owner', 'alice@acme.test', *more)['agent_key']}"})
+        for slug, more in (("acme", ()), ("other", ("--scopes", "read,admin")))
+    ]
+    assert [client.delete("/api/v1/workers/wkr_none").status_code for client in may] == [403, 404]
+    with pytest.raises(CommandError, match="--scopes takes ingest, read"):
+        create("acme", "--owner", "alice@acme.test", "--new-key", "--scopes", "everything")
 
 
 def test_it_does_not_let_a_second_owner_in() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from memory.tenants.access import DEFAULT_SCOPES, SCOPES
 from memory.tenants.people import InvalidTeam, found_team
 
 
@@ -18,14 +19,26 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         parser.add_argument("--new-link", action="store_true", help="make another login link for the owner")
         parser.add_argument("--new-key", action="store_true", help="make another agent key for the owner")
+        parser.add_argument(
+            "--scopes",
+            default=",".join(DEFAULT_SCOPES),
+            help="what the key opens, with commas; of " + ", ".join(SCOPES),
+        )
         parser.add_argument("--migrate", action="store_true", help="bring the schema up to date first, as its owner")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["migrate"]:
             call_command("migrate", interactive=False, stdout=self.stderr)
+        scopes = [scope.strip() for scope in options["scopes"].split(",")]
+        if not set(scopes) <= set(SCOPES):
+            raise CommandError(f"--scopes takes {', '.join(SCOPES)}, with commas.")
         try:
             founded = found_team(
-                options["slug"], owner=options["owner"], new_link=options["new_link"], new_key=options["new_key"]
+                options["slug"],
+                owner=options["owner"],
+                new_link=options["new_link"],
+                new_key=options["new_key"],
+                scopes=scopes,
             )
         except InvalidTeam as exc:
             raise CommandError(str(exc)) from exc
