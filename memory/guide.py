@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 
 from memory.notes.markdown import render
 
-ORDER = ("start", "review", "api", "operate")
+ORDER = ("start", "review", "threads", "api", "operate")
 
 
 @dataclass(frozen=True)

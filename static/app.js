@@ -91,6 +91,19 @@
     }
   }
 
+  // The way to a stop of the hop map lights up while the stop is pointed at or has the focus.
+  function lightWay(event) {
+    const stop = event.target.closest?.("[data-path]");
+    const map = stop?.closest(".hops") ?? document.querySelector(".hops .way")?.closest(".hops");
+    for (const part of map?.querySelectorAll(".way") ?? []) part.classList.remove("way");
+    if (!stop) return;
+    const way = stop.dataset.path.split(" ");
+    way.forEach((name, place) => {
+      map.querySelector(`[data-path="${way.slice(0, place + 1).join(" ")}"]`)?.classList.add("way");
+      map.querySelector(`[data-wire="${way[place - 1]}-${name}"]`)?.classList.add("way");
+    });
+  }
+
   function localTimes(within) {
     for (const time of within.querySelectorAll("time[datetime]")) {
       const at = new Date(time.dateTime);
@@ -109,6 +122,8 @@
     }
   });
   document.addEventListener("keydown", press);
+  document.addEventListener("focusin", lightWay);
+  document.addEventListener("pointerover", lightWay);
   // "toggle" does not bubble: it is caught on its way down.
   document.addEventListener("toggle", (event) => enter(event.target), true);
   document.addEventListener("change", (event) => {

@@ -17,6 +17,7 @@ CLIENTS = {
     "cursor": "Cursor",
     "cursor_via_claude_settings": "Cursor",
     "gemini_cli": "Gemini CLI",
+    "opencode": "OpenCode",
     "copilot_cli": "Copilot CLI",
     "vscode": "VS Code",
     "windsurf": "Windsurf",

@@ -28,6 +28,7 @@ def fill() -> dict[str, Any]:
     agent = new_agent(people["alice"])
     decide(acme, people["bob"])
     tell(acme, agent)
+    chain(acme, people["alice"])
     return {"acme": acme, **people}
 
 
@@ -66,6 +67,20 @@ def tell(acme: Any, agent: Any) -> None:
         assert answer.status_code == 200, answer.content
 
 
+def chain(acme: Any, alice: Any) -> None:
+    """A pull request with a failed build that a worker looked into, and an endpoint."""
+    import lzma
+
+    from tests.pages import chains
+
+    made = chains.answered(acme)
+    log = database.ROOT / "tests" / "data" / "ci-logs" / "mochitest-fail.log.xz"
+    chains.part(made["run"], "full_log", lzma.decompress(log.read_bytes()))
+    chains.worker(acme, made["thread"], task="Watch the deploy")
+    chains.trigger(acme, "ci:alone", summary="Nightly build passed", source="ci")
+    chains.endpoint(acme, alice)
+
+
 def addresses(team: dict[str, Any]) -> dict[str, str]:
     """Every page by a name, with the richest thing of each kind."""
     from django.db.models import Count
@@ -82,7 +97,25 @@ def addresses(team: dict[str, Any]) -> dict[str, str]:
         event = longest.events.exclude(tool="").order_by("-size", "pk").first()
         decided = acme.proposals.exclude(state="open").order_by("-decided_at", "pk").first()
         dream = acme.dreams.order_by("-created_at", "pk").first()
+        answered = acme.threads.filter(worker_count__gt=0).order_by("created_at").first()
+        opened = answered.triggers.order_by("seq").first()
+        worker = answered.workers.exclude(report="").first()
+        run = acme.triggers.get(summary__startswith="build failed")
+        endpoint = acme.endpoints.first()
+    log = f"triggers/{run.public_id}/payload/?part=full_log"
     pages = {
+        "threads": "threads/",
+        "thread": f"threads/{answered.public_id}/",
+        "thread-edit": f"threads/{answered.public_id}/edit/",
+        "hop-map": f"threads/{answered.public_id}/map/?to={run.public_id}",
+        "unlinked": "threads/unlinked/",
+        "trigger": f"triggers/{opened.public_id}/",
+        "payload": f"{log}&errors=1",
+        "payload-search": f"{log}&q=TEST-UNEXPECTED",
+        "worker": f"workers/{worker.public_id}/",
+        "webhooks": "webhooks/",
+        "webhook": f"webhooks/{endpoint.public_id}/",
+        "guide-threads": "guide/threads/",
         "inbox": "",
         "proposal-new": f"proposals/{waiting[0].public_id}/",
         "proposal-change": f"proposals/{changed.public_id}/",

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.pages import made
+from tests.pages import chains, made
 
 
 def notes(acme: Any, alice: Any, names: range) -> None:
@@ -35,6 +35,14 @@ def runs(acme: Any, alice: Any, names: range) -> None:
         made.run(acme)
 
 
+def chained(acme: Any, alice: Any, names: range) -> None:
+    for name in names:
+        thread = chains.trigger(acme, f"ci:{name}", summary=f"Say {name}").thread
+        chains.trigger(acme, f"lone:{name}", summary=f"Alone {name}")
+        chains.owner(thread, chains.worker(acme, thread))
+        chains.endpoint(acme, alice, name=f"Endpoint {name}")
+
+
 LISTS: dict[str, Callable[[Any, Any, range], None]] = {
     "": proposals,
     "notes/": notes,
@@ -42,6 +50,10 @@ LISTS: dict[str, Callable[[Any, Any, range], None]] = {
     "sessions/": sessions,
     "projects/": sessions,
     "dreams/": runs,
+    "threads/": chained,
+    "threads/?q=say&owned=yes": chained,
+    "threads/unlinked/": chained,
+    "webhooks/": chained,
 }
 
 
@@ -95,3 +107,28 @@ def test_a_run_costs_the_same_with_3_and_30_windows(logged_in: Any, acme: Any, a
         run = made.run(acme, sessions=rows)
         counts.append(queries(browser, f"/t/acme/dreams/{run.public_id}/"))
     assert counts[0] == counts[1]
+
+
+def test_a_thread_its_map_and_a_worker_cost_the_same_with_3_and_20_of_all(
+    logged_in: Any, acme: Any, alice: Any
+) -> None:
+    browser, home = logged_in(alice), chains.trigger(acme, summary="Opened").thread
+    reader = chains.worker(acme, home)
+    chains.owner(home, reader, pass_through=True)
+
+    def add(names: range) -> str:
+        for name in names:
+            cited = [chains.trigger(acme, f"ci:{name}.{place}", summary="Ran", payload=b"x") for place in range(3)]
+            said = " ".join(one.public_id for one in cited)
+            chains.owner(home, chains.worker(acme, home, report=said))
+            chains.link(home, cited[0].thread)
+            last = chains.trigger(acme, summary=f"Push {name}", payload=b"x")
+        return chains.worker(acme, home, report=said + " " + last.public_id).public_id
+
+    def cost(worker: str) -> list[int]:
+        at = f"threads/{home.public_id}/"
+        pages = (at, f"{at}map/", f"workers/{worker}/", f"workers/{reader.public_id}/")
+        return [queries(browser, f"/t/acme/{page}") for page in pages]
+
+    few = cost(add(range(3)))
+    assert cost(add(range(3, 20))) == few
