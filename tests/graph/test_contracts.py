@@ -21,7 +21,7 @@ from tests.conftest import Agent, free_port, new_agent, served
 from tests.graph.made import chain
 
 ROOT = Path(__file__).parents[2]
-SCOPES = ["ingest", "read", "admin"]
+SCOPES = ["ingest", "read"]
 
 
 @pytest.fixture(scope="module")

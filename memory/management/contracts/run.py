@@ -73,8 +73,8 @@ def knock(door: Door, *, writes: bool) -> None:
         delete = door.call("DELETE", f"workers/wkr_{nobody}")
     except Broken as why:
         raise Unusable(f"No answer from {door.root}: {why.got}.") from None
-    for answer, scope in ((put, "ingest"), (delete, "admin")):
-        _opens(answer, scope)
+    for answer in (put, delete):
+        _opens(answer, "ingest")
 
 
 def _is_ours(door: Door, answer: Answer) -> None:
@@ -94,7 +94,7 @@ def _opens(answer: Answer, scope: str) -> None:
     if answer.status == 403:
         raise Unusable(
             f"The key lacks the scope {scope}, or its owner the role: {answer.request} answered 403. The checks need"
-            " a key with ingest, read and admin (they delete what they make); --remember and --verify only read."
+            " a key with ingest and read (they delete what they make); --remember and --verify only read."
         )
 
 
