@@ -10,7 +10,8 @@ _GEMINI = {"start": "SessionStart", "prompt": "BeforeAgent"}
 def takes_context(client: str, kind: str) -> bool:
     """True where text in the answer reaches the model."""
     match client:
-        case "claude_code" | "codex":
+        # OpenCode is our own plugin there, which speaks as Claude Code does.
+        case "claude_code" | "codex" | "opencode":
             return kind in _CLAUDE_LIKE
         case "gemini_cli" | "cursor":
             return kind in _GEMINI

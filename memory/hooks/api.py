@@ -8,7 +8,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
 from memory.events.record import Arrival, MayNotRecord, Recorded, UnknownKey
-from memory.hooks import receive, take, tell
+from memory.hooks import ask, receive, take, tell
 from memory.hooks.answers import answer
 from memory.hooks.batch import lines_of, record_lines
 from memory.hooks.payloads import Told, known_client
@@ -29,11 +29,23 @@ def hook(request: HttpRequest, client: str) -> HttpResponse:
     if name is None:
         raise receive.unknown_client(client)
     call = receive.read_call(name, request.body, told(request), header(request, "Idempotency-Key"))
+    if header(request, "X-Team-Memory-Tell") == "only":
+        return only_told(request, call)
     arrival, row = recorded(request, key_hash, call)
     if receive.is_conflict(arrival, row):
         raise receive.conflict(row)
     said = answer(arrival.home.client, arrival.kind, tell.telling(arrival, row))
     return HttpResponse(orjson.dumps(said), content_type="application/json", headers=take.headers_of(row))
+
+
+def only_told(request: HttpRequest, call: receive.Call) -> HttpResponse:
+    """The harness's answer for an event that comes later, by a batch."""
+    actor = key_actor(request)
+    if not actor.may("event.record"):
+        raise refused(request)
+    arrival, text = ask.told_without_event(actor, call)
+    said = answer(arrival.home.client, arrival.kind, text)
+    return HttpResponse(orjson.dumps(said), content_type="application/json")
 
 
 @csrf_exempt
@@ -108,6 +120,12 @@ _HEADERS: Final = [
         "description": "The event's identity. Another payload under the same key is 409.",
     },
     {
+        "name": "X-Team-Memory-Tell",
+        "in": "header",
+        "schema": {"type": "string", "enum": ["only"]},
+        "description": "Answer what would be told and store nothing: the event comes later, by a batch.",
+    },
+    {
         "name": "X-Team-Memory-Remote",
         "in": "header",
         "schema": {"type": "string"},
@@ -165,7 +183,7 @@ describe(
         "description": "NDJSON: client and payload, and if known event, key, occurred_at, git_remote, workspace_root. "
         "At most 50,000 lines.",
         "tags": ["hooks"],
-        "parameters": _HEADERS[1:],
+        "parameters": _HEADERS[2:],
         "requestBody": {"required": True, "content": {"application/x-ndjson": {"schema": {"type": "string"}}}},
         "responses": {
             "200": {

@@ -58,7 +58,7 @@ def _plain_size(environ: Environment) -> int | None:
     if environ["REQUEST_METHOD"] != "POST" or not environ["PATH_INFO"].startswith(PREFIX):
         return None
     size = environ.get("CONTENT_LENGTH") or ""
-    if not size.isdecimal() or "HTTP_TRANSFER_ENCODING" in environ:
+    if not size.isdecimal() or "HTTP_TRANSFER_ENCODING" in environ or "HTTP_X_TEAM_MEMORY_TELL" in environ:
         return None
     return int(size) if int(size) <= take.ALONE_BYTES else None
 

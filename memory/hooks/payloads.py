@@ -19,6 +19,7 @@ CLIENTS: Final = (
     "cursor",
     "cursor_via_claude_settings",
     "gemini_cli",
+    "opencode",
     "vscode",
     "windsurf",
 )

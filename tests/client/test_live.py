@@ -1,0 +1,144 @@
+"""The client against the real server."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from memory.events.models import Event, Session
+from memory.hooks.client import Target, needs_key
+from memory.hooks.payloads import Told, canonical
+from memory.tenants.models import Tenant
+from tests.client.machine import SAMPLES, SCRIPT, Machine, tool_call, until
+from tests.conftest import Agent, new_agent, served
+
+FILES = sorted(path for path in SAMPLES.glob("*/*.json"))
+
+
+def stored(bound: Any, tenant: Tenant) -> list[tuple[str, str]]:
+    with bound(tenant):
+        return list(Event.objects.order_by("session_id", "seq").values_list("session__client", "name"))
+
+
+def is_in_shape(name: str, said: Any) -> bool:
+    """Nothing, or the harness's own keys and no other; what the sessions before did is told to those that ask."""
+    if said is None or said == {"continue": True}:
+        return True
+    match name:
+        case "cursor" | "cursor_via_claude_settings":
+            return set(said) <= {"continue", "additional_context"} and "<team-memory" in said["additional_context"]
+        case "copilot_cli":
+            return set(said) == {"additionalContext"}
+        case "claude_code" | "codex" | "gemini_cli" | "opencode":
+            inner = said["hookSpecificOutput"]
+            return set(said) == {"hookSpecificOutput"} and set(inner) == {"hookEventName", "additionalContext"}
+    return False
+
+
+def test_every_sample_becomes_one_row_by_both_ways(
+    live: str, acme: Tenant, agent: Agent, bound: Any, machine: Machine
+) -> None:
+    """Through the client, then raw: where the harness tells two calls apart, both ways make one event."""
+    machine.connect(live, agent.secret)
+    browser = Client(headers=agent.headers)
+    identities: set[Any] = set()
+    wanted = set()
+    raw_only = 0
+    for path in FILES:
+        body = path.read_bytes()
+        payload = json.loads(body)
+        event = path.stem.split(".")[0]
+        said = machine.hook(path.parent.name, event, body)
+        assert is_in_shape(path.parent.name, said), f"{path}: {said}"
+        seen = canonical(path.parent.name, payload, Told(event=event))
+        assert needs_key(payload) is (not seen.key), f"{path}: client and server disagree on what tells calls apart"
+        identities.add((seen.client, seen.session_key, seen.key) if seen.key else path)
+        wanted.add((seen.client, seen.session_key))
+        raw_only += needs_key(payload)
+    until(lambda: len(stored(bound, acme)) == len(identities), "all are stored")
+    until(lambda: not machine.waiting(), "nothing waits")
+    for path in FILES:
+        body = path.read_bytes()
+        event = path.stem.split(".")[0]
+        answer = browser.post(f"/api/v1/hooks/{path.parent.name}?event={event}", body, content_type="application/json")
+        assert answer.status_code == 200, answer.content
+        if not needs_key(json.loads(body)):
+            assert answer["X-Team-Memory-Outcome"] == "repeat", path
+    assert len(stored(bound, acme)) == len(identities) + raw_only
+    with bound(acme):
+        found = {(client, key) for client, key in Session.objects.values_list("client", "key")}
+    assert found == wanted
+
+
+def test_offline_then_online(acme: Tenant, agent: Agent, bound: Any, machine: Machine) -> None:
+    machine.connect("http://127.0.0.1:9", agent.secret)
+    start = {"session_id": "off", "hook_event_name": "SessionStart", "source": "startup", "cwd": "/nowhere/shop"}
+    assert machine.hook("claude_code", "SessionStart", start) is None
+    for number in range(3):
+        machine.hook("claude_code", "PostToolUse", tool_call("off", number))
+    stop = {"session_id": "off", "hook_event_name": "Stop", "prompt_id": "p", "cwd": "/nowhere/shop"}
+    machine.hook("claude_code", "Stop", stop)
+    with served() as address:
+        # The spool belongs to the address: the server is what comes back, so the file points where it answers.
+        [old] = machine.spools()
+        old.rename(old.with_name(Target(address, agent.secret, "default").spool_name))
+        machine.connect(address, agent.secret)
+        until(lambda: not machine.flusher(), "the one for the other address has ended")
+        machine.hook("claude_code", "PostToolUse", tool_call("off", 3))
+        until(lambda: len(stored(bound, acme)) == 6, "all are stored")
+    names = [name for _, name in stored(bound, acme)]
+    assert names == ["SessionStart", "PostToolUse", "PostToolUse", "PostToolUse", "Stop", "PostToolUse"]
+
+
+def test_a_question_without_its_event_stores_nothing(acme: Tenant, agent: Agent, bound: Any) -> None:
+    browser = Client(headers={**agent.headers, "X-Team-Memory-Tell": "only"})
+    body = (SAMPLES / "cursor" / "beforeSubmitPrompt.json").read_bytes()
+    answer = browser.post("/api/v1/hooks/cursor", body, content_type="application/json")
+    assert (answer.status_code, answer.json()) == (200, {"continue": True})
+    assert "X-Team-Memory-Event" not in answer
+    with bound(acme):
+        assert (Event.objects.count(), Session.objects.count()) == (0, 0)
+
+
+def test_a_question_needs_the_right_to_record(acme: Tenant, vera: Any, agent: Agent) -> None:
+    reader = new_agent(vera)
+    for headers, status in (({"Authorization": "Bearer no"}, 401), (reader.headers, 403)):
+        browser = Client(headers={**headers, "X-Team-Memory-Tell": "only"})
+        assert browser.post("/api/v1/hooks/codex", {"session_id": "s"}, "application/json").status_code == status
+
+
+def test_doctor_search_recall_and_delete(live: str, acme: Tenant, agent: Agent, machine: Machine) -> None:
+    machine.connect(live, agent.secret)
+    assert machine.run("install", "--client", "cursor", "--yes").returncode == 0
+    machine.hook("cursor", "sessionStart", (SAMPLES / "cursor" / "sessionStart.json").read_bytes())
+    done = machine.run("doctor")
+    assert done.returncode == 0, done.stdout.decode()
+    for part in (b"the server answers", b"the key is valid", b"clock agrees", b"last event", b"nothing waits"):
+        assert part in done.stdout
+    assert json.loads(machine.run("search", "rounding", "totals").stdout)["items"] == []
+    missing = machine.run("recall", "thr_nothing")
+    assert missing.returncode == 1
+    assert missing.stderr.startswith(b"Unknown id")
+    assert machine.run("delete-session", "ses_nothing").returncode == 1
+    machine.connect(live, agent.secret[:-1] + "x")
+    assert b"the key is not valid" in machine.run("doctor").stdout
+
+
+@pytest.mark.parametrize("address", ["/clients/hook.py", "/clients/hook.py.sha256"])
+def test_the_script_is_open_to_everyone(address: str, committed: None) -> None:
+    answer = Client().get(address)
+    digest = hashlib.sha256(SCRIPT.read_bytes()).hexdigest()
+    assert (answer.status_code, answer["X-Content-SHA256"]) == (200, digest)
+    assert answer.content in (SCRIPT.read_bytes(), f"{digest}  hook.py\n".encode())
+    assert Client(headers={"If-None-Match": answer["ETag"]}).get(address).status_code == 304
+    assert Client().head(address).status_code == 200
+    assert Client().post(address).status_code == 405
+
+
+def test_the_files_are_samples_of_every_harness() -> None:
+    names = {path.parent.name for path in FILES}
+    assert {"claude_code", "codex", "cursor", "gemini_cli", "copilot_cli", "opencode", "vscode"} <= names
+    assert Path(SCRIPT).name == "client.py"
