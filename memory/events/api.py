@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from memory.events import bodies, projects
 from memory.events.models import Event, Session
+from memory.graph import steps, workers
 from memory.paging import Page
 from memory.problems import Problem, not_found
 from memory.tenants.access import TenantRequest, needs
@@ -52,6 +53,7 @@ class SessionOut(serializers.Serializer[Any]):
     events = serializers.IntegerField()
     is_internal = serializers.BooleanField()
     resumed_from = serializers.CharField(allow_null=True)
+    workers = serializers.ListField(child=serializers.CharField(), required=False)
     first_received_at = serializers.DateTimeField()
     last_received_at = serializers.DateTimeField()
 
@@ -133,7 +135,8 @@ def session_list(request: Any) -> Response:
 @needs("session.read")
 def session(request: Any, session_id: str) -> Response:
     """One session."""
-    return Response(session_out(_session_of(request, session_id)))
+    found = _session_of(request, session_id)
+    return Response(session_out(found) | {"workers": workers.of_session(request.tenant, session_id)})
 
 
 @extend_schema(
@@ -157,7 +160,9 @@ def session_events(request: Any, session_id: str) -> Response:
 @api_view(["GET"])
 @needs("session.read")
 def event(request: Any, event_id: str) -> Response:
-    """One event, without its payload."""
+    """One event, without its payload; a step of a thread has its id from the same grammar."""
+    if step := steps.find(request.tenant, event_id):
+        return Response(steps.view(step))
     return Response(event_out(_event_of(request, event_id)))
 
 

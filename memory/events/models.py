@@ -100,6 +100,45 @@ class Session(TenantOwned):
         return self.public_id
 
 
+class Reading(TenantOwned):
+    """How far a session was read for what it works on, and what of it later events need."""
+
+    session = models.OneToOneField(Session, models.CASCADE, db_constraint=False, related_name="reading")
+    seq = models.BigIntegerField(default=0)
+    # Up to where its workers know of it.
+    settled_seq = models.BigIntegerField(default=0)
+    # Its repository, as `github:acme/payments`, and where its last words stand.
+    home = models.CharField(max_length=300, blank=True)
+    said_seq = models.BigIntegerField(default=0)
+    named = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return f"{self.session_id} to {self.seq}"
+
+
+class Claim(TenantOwned):
+    """What a session works on. It waits for its thread, and is settled by the worker that it became there."""
+
+    session = models.ForeignKey(Session, models.CASCADE, db_constraint=False, db_index=False, related_name="claims")
+    what = models.CharField(max_length=300)
+    why = models.CharField(max_length=100)
+    # The key of the thread it waits for; a branch's comes with the pull request that it is seen with.
+    key = models.CharField(max_length=300, blank=True)
+    worker = models.ForeignKey(Worker, models.SET_NULL, null=True, db_constraint=False, related_name="claims")
+    is_settled = models.BooleanField(default=False)
+    made_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["session", "what"], name="one_claim_of_a_session")]
+        indexes = [
+            models.Index(fields=["key", "tenant"], condition=Q(is_settled=False), name="events_claim_waits"),
+            models.Index(fields=["tenant"], condition=Q(is_settled=False), name="events_claim_open"),
+        ]
+
+    def __str__(self) -> str:
+        return self.what
+
+
 class Event(TenantOwned):
     """One hook call. `body` is the stored payload up to 16 KB; a larger one is in the body store under `sha256`."""
 

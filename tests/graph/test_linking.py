@@ -80,9 +80,7 @@ def test_a_removed_link_is_not_made_again(client: Any) -> None:
 
 
 def test_a_batch_links_line_by_line(client: Any) -> None:
-    lines = [
-        {"source": "ci", "external_id": str(n), "thread": {"key": HERE}, "summary": f"see #{n}"} for n in (41, 42)
-    ]
+    lines = [{"source": "ci", "external_id": str(n), "thread": {"key": HERE}, "summary": f"see #{n}"} for n in (41, 42)]
     lines.append({"source": "ci", "external_id": "3", "thread": {"key": HERE}, "summary": "names nothing"})
     answer = client.client.post(
         "/api/v1/triggers/batch", "\n".join(map(json.dumps, lines)), content_type="application/x-ndjson"

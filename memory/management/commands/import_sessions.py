@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management import BaseCommand, CommandError
 
+from memory.events import working
 from memory.hooks import history
 from memory.tenants.models import Member, Tenant
 from memory.tenants.people import tenant_by_slug
@@ -31,6 +32,8 @@ class Command(BaseCommand):
         team = Tenant(pk=found, slug=tenant)
         report = history.import_paths(team, paths, member=self.member(team, handle), step=self.step)
         self.show(report)
+        made = working.catch_up(str(team.pk))
+        self.stdout.write(f"{made} workers made of sessions, of the threads they worked on")
 
     def member(self, team: Tenant, handle: str | None) -> Member | None:
         if handle is None:
