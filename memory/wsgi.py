@@ -13,10 +13,11 @@ tied_to_parent()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory.settings")
 django_application = get_wsgi_application()
 
+from memory.graph.lane import GraphLane
 from memory.hooks.lane import HookLane
 
 # Half of a worker's 24 threads (memory/management/processes.py) may wait for bodies, for 20 s.
-application = Patient(HookLane(django_application), most=12, seconds=20, end=end_worker)
+application = Patient(HookLane(GraphLane(django_application)), most=12, seconds=20, end=end_worker)
 
 from django.db import OperationalError
 

@@ -1,31 +1,21 @@
 """Triggers over REST, and the graph's hot reads: one round trip checks the key, binds the tenant, reads or writes."""
 
-from typing import Any, Final
+from typing import Any
 
 import orjson
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 
 from memory import problems
+from memory.graph import asked, content, download, incoming, linking, lookup, parts, tombstones
 from memory.graph import batch as batches
-from memory.graph import content, download, hot, incoming, linking, lookup, parts, tombstones
-from memory.graph.record import Told, prepared_many
+from memory.graph.record import Told
 from memory.graph.refusals import gone, of_outcome
-from memory.paging import Page, invalid_cursor, peek
 from memory.problems import Problem, forbidden, not_found, unauthenticated
 from memory.tenants import audit, rls
 from memory.tenants.access import Actor, Refused, TenantRequest, brings_own_transaction, needs, require
 from memory.tenants.middleware import bearer, bound, key_actor
 from memory.tenants.models import Tenant
-
-READ: Final = (hot.roles("graph.read"), hot.scopes("graph.read"))
-RECORD: Final = (hot.roles("graph.record"), hot.scopes("graph.record"))
-_READS: Final = {
-    kind: f"SELECT state, body FROM read_{kind}(%b, {hot.literals(*READ)}, %t)"  # noqa: S608 - no value of a caller
-    for kind in ("thread", "trigger")
-}
-_STEPS: Final = f"SELECT * FROM read_steps(%b, {hot.literals(*READ)}, %t, %s::bigint, %s::int)"  # noqa: S608
-_POST: Final = f"SELECT state, body, tenant FROM post_trigger(%b, {hot.literals(*RECORD)}, %t::jsonb, %b)"  # noqa: S608
 
 
 def read_thread(request: HttpRequest, thread_id: str) -> HttpResponse:
@@ -40,48 +30,17 @@ def read_trigger(request: HttpRequest, trigger_id: str) -> HttpResponse:
 
 def _read(request: HttpRequest, kind: str, public_id: str) -> HttpResponse:
     try:
-        return HttpResponse(found(kind, bearer(request), public_id), content_type="application/json")
-    except NotOk as no:
+        return HttpResponse(asked.found(kind, bearer(request), public_id), content_type="application/json")
+    except asked.NotOk as no:
         raise _refused(request, no.state, "graph.read", public_id=public_id, said=no.said) from None
-
-
-class NotOk(Exception):
-    """A hot door's answer that is no success: its state, and what it says of it."""
-
-    def __init__(self, state: str, said: str | None = None) -> None:
-        super().__init__(state)
-        self.state, self.said = state, said
-
-
-def found(kind: str, key_hash: bytes, public_id: str, *, by: hot.Asking = hot.rows) -> bytes:
-    """The inline view of a thread or trigger as JSON. Raises NotOk."""
-    [(state, body)] = by(_READS[kind], (key_hash, public_id))
-    if state != "ok":
-        raise NotOk(state, body)
-    return str(body).encode()
 
 
 def read_steps(request: HttpRequest, thread_id: str) -> HttpResponse:
     """A page of a thread's steps by `seq`. The cursor of the last page resumes there when more arrive."""
     try:
-        return HttpResponse(steps(bearer(request), thread_id, request.GET), content_type="application/json")
-    except NotOk as no:
+        return HttpResponse(asked.steps(bearer(request), thread_id, request.GET), content_type="application/json")
+    except asked.NotOk as no:
         raise _refused(request, no.state, "graph.read", public_id=thread_id, said=no.said) from None
-
-
-def steps(key_hash: bytes, thread_id: str, query: Any, *, by: hot.Asking = hot.rows) -> bytes:
-    """A page of steps as JSON. Raises NotOk, Problem 400."""
-    limit, cursor, after = peek(query)
-    past = after[0] if after else 0
-    if not isinstance(past, int) or not 0 <= past < 2**62:
-        raise invalid_cursor()
-    [(state, tenant, body, last_seq, many)] = by(_STEPS, (key_hash, thread_id, past, limit))
-    if state != "ok":
-        raise NotOk(state, body)
-    page = Page.of_cursor(cursor, limit=limit, scope=f"{tenant}:steps:{thread_id}")
-    more = page.next_cursor([last_seq] if last_seq is not None else None)
-    answer = f'{{"items":[{body}],"next_cursor":"{more}","has_more":{"true" if many > limit else "false"}}}'
-    return answer.encode()
 
 
 def post_trigger(request: HttpRequest) -> HttpResponse:
@@ -89,22 +48,10 @@ def post_trigger(request: HttpRequest) -> HttpResponse:
     key_hash = bearer(request)
     told = incoming.read(request.body, idempotency_key=request.headers.get("Idempotency-Key"))
     try:
-        state, body = stored(key_hash, told, tenant_pk=storage_folder(request, [told]))
-    except NotOk as no:
+        state, body = asked.stored(key_hash, told, tenant_pk=storage_folder(request, [told]))
+    except asked.NotOk as no:
         raise _refused(request, no.state, "graph.record", public_id=no.said or "") from None
     return HttpResponse(body, status=201 if state == "new" else 200, content_type="application/json")
-
-
-def stored(key_hash: bytes, told: Told, *, tenant_pk: str | None, by: hot.Asking = hot.rows) -> tuple[str, bytes]:
-    """Whether the trigger is new or a repeat, and its inline view; its links are made. Raises NotOk, Problem."""
-    ready = prepared_many([told], tenant_pk=tenant_pk)[0]
-    values = (key_hash, orjson.dumps(ready.fields).decode(), ready.body)
-    [(state, body, tenant)] = hot.persistently(lambda: by(_POST, values))
-    if state not in ("new", "repeat"):
-        raise NotOk(state, body)
-    if linking.names_something(ready, told):
-        linking.triggers(str(tenant), [orjson.loads(body)["trigger_id"]])
-    return state, str(body).encode()
 
 
 def post_batch(request: HttpRequest) -> HttpResponse:
@@ -114,7 +61,7 @@ def post_batch(request: HttpRequest) -> HttpResponse:
     lines = batches.lines_of(request.body)
     folder = tenant_pk if settings.PAYLOADS_IN_STORAGE else None
     try:
-        tally = batches.record_lines(key_hash, lines, access=RECORD, tenant_pk=folder)
+        tally = batches.record_lines(key_hash, lines, access=asked.RECORD, tenant_pk=folder)
         linking.triggers(tenant_pk, tally.naming)
     except batches.Denied as denied:
         raise _refused(request, str(denied), "graph.record") from None
@@ -177,9 +124,9 @@ def _deleted(public_id: str) -> HttpResponse:
 @needs("graph.read")
 def payload(request: TenantRequest, trigger_id: str) -> HttpResponse:
     """The stored bytes of a part, or a piece of them: `Range`, `?lines=`, `?grep=`."""
-    asked = _asked(request, ("part", "lines", "grep"))
+    wanted = _asked(request, ("part", "lines", "grep"))
     trigger = lookup.trigger(request.tenant, trigger_id)
-    part = parts.find(trigger, parts.part_name(asked.get("part", parts.MAIN)))
+    part = parts.find(trigger, parts.part_name(wanted.get("part", parts.MAIN)))
     disposition = f'attachment; filename="{trigger.public_id}.{part.name}"'
     return download.piece_of(request, parts.stored(part), bytes(part.sha256).hex(), part.media_type, disposition)
 
@@ -200,8 +147,8 @@ def put_payload(request: HttpRequest, trigger_id: str) -> HttpResponse:
         _audit(actor, "graph.record", request)
         raise
     tenant = Tenant(pk=actor.tenant_pk)
-    asked = _asked(request, ("part",))
-    name = parts.part_name(asked.get("part", parts.MAIN))
+    wanted = _asked(request, ("part",))
+    name = parts.part_name(wanted.get("part", parts.MAIN))
     with rls.tenant_scope(actor.tenant_pk):
         lookup.trigger(tenant, trigger_id)
     raw = request.body
