@@ -10,7 +10,7 @@ import rfc8785
 
 from cache_admin.normalize import NotKeyable, Rules, exact, normal
 from memory.problems import Problem
-from memory.tenants.rest import MAX_VALUES, nested_too_deeply, refuse_too_many_values
+from memory.tenants.rest import MAX_VALUES, nested_too_deeply, refuse_too_many_values, without_surrogates
 
 VERSION: Final = 1
 MAX_DEPTH: Final = 64
@@ -98,7 +98,8 @@ def read_call(raw: bytes) -> dict[str, Any]:
         raise Problem(400, "invalid_json", "The body is a JSON object.")
     if _depth(value) > MAX_DEPTH:
         raise nested_too_deeply()
-    return value
+    # The arguments stay as they are: what can't be spelt has no key. All else goes into rows.
+    return {name: inner if name == "arguments" else without_surrogates(inner) for name, inner in value.items()}
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

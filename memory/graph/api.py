@@ -7,8 +7,9 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 
 from memory import problems
-from memory.graph import asked, content, download, incoming, linking, lookup, parts, tombstones
+from memory.graph import asked, content, download, hot, incoming, linking, lookup, parts, tombstones
 from memory.graph import batch as batches
+from memory.graph.models import Part
 from memory.graph.record import Told
 from memory.graph.refusals import gone, of_outcome
 from memory.problems import Problem, forbidden, not_found, unauthenticated
@@ -157,9 +158,8 @@ def put_payload(request: HttpRequest, trigger_id: str) -> HttpResponse:
     media_type = request.headers.get("Content-Type", "").strip() or content.BINARY
     if not content.is_media_type(media_type):
         raise Problem(400, "invalid_media_type", "Content-Type is like text/plain or application/octet-stream.")
-    sent = parts.packed(name, raw, media_type, tenant_pk=actor.tenant_pk)
-    with rls.tenant_scope(actor.tenant_pk):
-        part, is_new = parts.store(lookup.trigger(tenant, trigger_id), sent)
+    sent = parts.packed(name, raw, content.fit_media_type(media_type), tenant_pk=actor.tenant_pk)
+    part, is_new = hot.persistently(lambda: _stored(tenant, trigger_id, sent))
     if name == parts.MAIN:
         linking.triggers(actor.tenant_pk, [trigger_id])
     said = {
@@ -171,6 +171,11 @@ def put_payload(request: HttpRequest, trigger_id: str) -> HttpResponse:
         "redactions": part.redactions,
     }
     return HttpResponse(orjson.dumps(said), status=201 if is_new else 200, content_type="application/json")
+
+
+def _stored(tenant: Tenant, trigger_id: str, sent: parts.Sent) -> tuple[Part, bool]:
+    with rls.tenant_scope(str(tenant.pk)):
+        return parts.store(lookup.trigger(tenant, trigger_id), sent)
 
 
 def by_method(**views: Any) -> Any:

@@ -8,7 +8,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework.decorators import api_view
 from rest_framework.response import Response
 
-from memory import ids
+from memory import ids, redact
 from memory.graph import budget, citations, download, fields, linking, links, lookup, shapes, threads, walk, workers
 from memory.graph.answers import idempotent
 from memory.graph.models import Thread, Worker
@@ -159,6 +159,7 @@ def thread_links(request: Any, thread_id: str) -> Response:
     thread = lookup.thread(request.tenant, thread_id)
     shape = '{"thread_id": "thr_…", "kind": "pr"}'
     body = fields.only(request.data or request.GET.dict(), ("thread_id", "key", "kind"), shape=shape)
+    body |= redact.clean({name: body[name] for name in ("key", "kind") if body.get(name)}).value
     kind = fields.name_of(body, "kind", most=40)
     to = _target(request, body)
     if request.method == "DELETE":

@@ -37,6 +37,11 @@ def is_media_type(value: str) -> bool:
     return len(value) <= 200 and bool(_MEDIA.fullmatch(value.strip()))
 
 
+def fit_media_type(value: str) -> str:
+    """The media type; without its parameters where one of them is a secret."""
+    return value.partition(";")[0].strip() if ";" in value and redact.has_secret(value) else value
+
+
 def is_json(media_type: str) -> bool:
     """True for JSON and what is built on it."""
     bare = media_type.partition(";")[0].strip().lower()

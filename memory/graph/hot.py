@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import psycopg
-from django.db import connection
-from psycopg.errors import DeadlockDetected, SerializationFailure, UniqueViolation
+from django.db import Error, connection
 
 from memory.tenants.access import MAY, SCOPES
+from memory.tenants.door import is_race
 
 Answer = TypeVar("Answer")
 Asking = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -51,8 +51,9 @@ def persistently(attempt: Callable[[], Answer]) -> Answer:
     for _ in range(_ATTEMPTS - 1):
         try:
             return attempt()
-        except (UniqueViolation, DeadlockDetected, SerializationFailure):
-            continue
+        except (Error, psycopg.Error) as error:
+            if not is_race(error):
+                raise
     return attempt()
 
 

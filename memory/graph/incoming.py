@@ -55,4 +55,4 @@ def _media_type(body: dict[str, Any], payload: Any) -> str:
     if not isinstance(payload, str) and payload is not None and not content.is_json(given):
         said = f"A payload of {given} is text here. Send other bytes by PUT /triggers/{{id}}/payload."
         raise Invalid("invalid_field", said, field="payload")
-    return given
+    return content.fit_media_type(given)

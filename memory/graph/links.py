@@ -40,6 +40,7 @@ def add(thread: Thread, to: Target, *, kind: str, made_by: str, because_of: str 
     """
     if to.thread and to.thread.pk == thread.pk:
         raise Conflict("link_to_itself", "A thread does not link to itself.", thread.public_id)
+    steps.lock([thread, *([to.thread] if to.thread else [])])
     old = _rows(thread, to).filter(kind=kind).select_for_update().first()
     if old is not None:
         if old.removed_at is None or made_by.startswith(RULE):

@@ -6,7 +6,7 @@ from email.message import Message
 from email.policy import compat32
 from typing import Any, Final
 
-from memory.graph import bodies, links
+from memory.graph import bodies, links, steps
 from memory.graph.links import Target
 from memory.graph.models import Link, Part, Step, Thread, Trigger, Worker
 from memory.graph.references import Reference, references
@@ -75,6 +75,7 @@ def link_text(thread: Thread, text: str, *, repository: str, because_of: str) ->
     for to in _targets(tenant, named, repository):
         if to.shown != thread.public_id and to.key != thread.key:
             found.setdefault(to.shown, to)
+    steps.lock([thread, *(to.thread for to in found.values() if to.thread)] if found else [])
     return [
         links.add(thread, to, kind=KIND, made_by=RULE, because_of=because_of)[0]
         for to in sorted(found.values(), key=lambda to: (str(to.thread.pk) if to.thread else "", to.key))
@@ -250,4 +251,11 @@ def _of_mail(raw: bytes) -> list[str]:
 
 def _text_of(part: "Message[str, str]") -> str:
     payload = part.get_payload(decode=True)
-    return readable(payload, str(part.get_content_charset() or "utf-8")) if isinstance(payload, bytes) else ""
+    return readable(payload, _charset_of(part)) if isinstance(payload, bytes) else ""
+
+
+def _charset_of(part: "Message[str, str]") -> str:
+    try:
+        return str(part.get_content_charset() or "utf-8")
+    except (TypeError, ValueError, LookupError):  # parameters that the standard library can't put together
+        return "utf-8"

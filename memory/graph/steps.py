@@ -1,5 +1,6 @@
 """A thread's steps: one append-only row for all that happens in it, with the next `seq` under the thread's lock."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -14,6 +15,12 @@ def add(thread: Thread, kind: str, *, trigger: str = "", worker: str = "", other
     step = {"kind": kind, "trigger": trigger, "worker": worker, "other": other, "summary": summary}
     sql = "SELECT public_id FROM add_step(%t::uuid, %t::uuid, %t::jsonb)"
     return str(hot.row(sql, (str(thread.tenant_id), str(thread.pk), orjson.dumps(step).decode()))[0])
+
+
+def lock(threads: Iterable[Thread]) -> None:
+    """Lock threads in the order of their ids, so that two that touch the same ones can't wait for each other."""
+    keys = [thread.pk for thread in threads]
+    list(Thread.objects.select_for_update().filter(pk__in=keys).order_by("pk").values_list("pk", flat=True))
 
 
 def find(tenant: Tenant, public_id: str) -> Step | None:

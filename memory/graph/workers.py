@@ -78,6 +78,9 @@ def _count(thread: Thread) -> None:
 
 def change(worker: Worker, said: Said) -> None:
     """Set what is said; each report and change of state is a step of the thread."""
+    if worker.thread:
+        # A trigger locks its thread and then the inboxes of its owners: in that order here too.
+        steps.lock([worker.thread])
     before = worker.state
     changed: list[str] = []
     if said.task is not None:
@@ -146,7 +149,8 @@ def report_of(worker: Worker) -> bytes | None:
 
 def own(thread: Thread, worker: Worker, *, pass_through: bool) -> bool:
     """Make a worker an owner of a thread, or change what is passed to it; True where it is one only now."""
-    old = Owner.objects.select_for_update().filter(thread=thread, worker=worker).first()
+    steps.lock([thread])
+    old = Owner.objects.filter(thread=thread, worker=worker).first()
     if old is not None and old.pass_through == pass_through:
         return False
     if old is None:

@@ -1,16 +1,19 @@
 """The outer door: addresses, request ids, errors, and the short way of programs to their views."""
 
 import logging
+from contextlib import suppress
 
 import psycopg
+from django.core.exceptions import RequestDataTooBig
 from django.core.handlers.exception import response_for_exception
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.response import SimpleTemplateResponse
 from django.urls import Resolver404, ResolverMatch, resolve
+from psycopg.errors import DeadlockDetected, SerializationFailure, UniqueViolation
 
 from memory import ids, problems
-from memory.tenants.access import Refused
+from memory.tenants.access import Actor, Refused
 from memory.tenants.middleware import Next, Response, bound, key_actor
 from memory.tenants.models import Tenant
 
@@ -24,7 +27,18 @@ PAGE_POLICY = (
 
 log = logging.getLogger(__name__)
 # Django's wrapping of what psycopg raises, and psycopg's own, which the hot doors meet.
+RACES = (DeadlockDetected, SerializationFailure, UniqueViolation)
+ATTEMPTS = 4
 DatabaseAway = (OperationalError, InterfaceError, psycopg.OperationalError)
+
+
+class Again(Exception):
+    """Two requests met at one row or lock, and this one has to come again."""
+
+
+def is_race(exc: BaseException) -> bool:
+    """Whether the database refused it only because another transaction was there first."""
+    return isinstance(exc, RACES) or isinstance(exc.__cause__, RACES)
 
 
 def away(exc: Exception) -> HttpResponse:
@@ -79,18 +93,35 @@ class Door:
             return self.answer(request, match)
         try:
             actor = key_actor(request)
-            return bound(request, actor, Tenant(pk=actor.tenant_pk), lambda: self.answer(request, match))
+            return self.persistently(request, match, actor)
         except problems.Problem as problem:
             return problems.response(problem)
         except DatabaseAway as exc:
             return away(exc)
 
-    def answer(self, request: HttpRequest, match: ResolverMatch) -> Response:
-        """The view's answer, rendered: DRF renders late, and the transaction must not end before it."""
+    def persistently(self, request: HttpRequest, match: ResolverMatch, actor: Actor) -> Response:
+        """The answer, made again where another request took the same row or lock a moment before.
+
+        Nothing of the lost attempt is left: its transaction was rolled back. The second one finds the other's row.
+        """
+        if request.method in ("POST", "PUT", "PATCH", "DELETE"):
+            with suppress(RequestDataTooBig):
+                request.body  # noqa: B018 - kept, for whoever reads it a second time
+        for _ in range(ATTEMPTS - 1):
+            with suppress(Again):
+                return bound(
+                    request, actor, Tenant(pk=actor.tenant_pk), lambda: self.answer(request, match, is_last=False)
+                )
+        return bound(request, actor, Tenant(pk=actor.tenant_pk), lambda: self.answer(request, match))
+
+    def answer(self, request: HttpRequest, match: ResolverMatch, *, is_last: bool = True) -> Response:
+        """The view's answer, rendered: DRF renders late, and the transaction must not end before it. Raises Again."""
         try:
             response: Response = match.func(request, *match.args, **match.kwargs)
             return response.render() if isinstance(response, SimpleTemplateResponse) else response
         except Exception as exc:
+            if not is_last and is_race(exc):
+                raise Again from exc
             if isinstance(exc, Refused):
                 request.refused = str(exc)  # type: ignore[attr-defined]
             problem = problems.from_exception(exc)

@@ -20,6 +20,8 @@ MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 250_000
 # A longer whole number may be infinite to readers that take numbers as doubles.
 MAX_DIGITS: Final = 300
+# Half of a character, as JSON escapes it; whole ones outside the first plane match too.
+_HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 # A string, closed or cut off, or what stands before a value.
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|([,\[{])', re.DOTALL)
 
@@ -40,6 +42,18 @@ def strict_json(raw: bytes) -> Any:
     value, unreadable = fast_json(raw)
     if unreadable:
         raise _invalid_json("a number in it is infinite to most readers; send it as text")
+    return value
+
+
+def without_surrogates(value: Any) -> Any:
+    """The same value with U+FFFD for lone halves of characters, which neither UTF-8 nor the database can hold."""
+    match value:
+        case str():
+            return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        case dict():
+            return {without_surrogates(key): without_surrogates(inner) for key, inner in value.items()}
+        case list():
+            return [without_surrogates(inner) for inner in value]
     return value
 
 
@@ -133,7 +147,9 @@ class StrictJSONParser(BaseParser):
     media_type = "*/*"
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
-        return strict_json(stream.read())
+        raw = stream.read()
+        value = strict_json(raw)
+        return without_surrogates(value) if _HALF.search(raw) else value
 
 
 class KeyAuthentication(BaseAuthentication):

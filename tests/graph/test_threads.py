@@ -214,3 +214,10 @@ def test_other_methods_are_refused(client: Any) -> None:
     for path, method in ((f"threads/{thread_id}", client.post), (f"threads/{thread_id}/events", client.put)):
         answer = method(path, {})
         assert answer.status_code == 405 and "GET" in answer["Allow"]
+
+
+def test_a_link_keeps_no_secret(client: Any) -> None:
+    token = "ghp_1234567890abcdefghijABCDEFGHIJ123456"
+    opened(client, id="thr_l")
+    client.post("threads/thr_l/links", {"key": f"l {token}", "kind": token})
+    assert token not in client.get("threads/thr_l").content.decode()

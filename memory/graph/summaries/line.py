@@ -3,6 +3,8 @@
 import re
 from typing import Any, Final
 
+from memory import redact
+
 LIMIT: Final = 200
 # Control characters, and those that turn the reading direction or hide: a line must not rewrite the one beside it.
 _SPACE: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
@@ -41,7 +43,7 @@ def text_of(value: Any) -> str:
     """A scalar as text; nothing for what is none."""
     if isinstance(value, bool) or value is None or isinstance(value, dict | list):
         return ""
-    return str(value).strip()
+    return redact.sanitize(str(value).strip())[0]
 
 
 def at(value: Any, *path: str) -> Any:

@@ -69,7 +69,7 @@ def _ids(message: Message, field: str) -> list[str]:
         values = [str(value) for value in message.get_all(field) or []]
     except (ValueError, LookupError):
         return []
-    text = " ".join(values).encode("ascii", "replace").decode()[:20_000]
+    text = " ".join(values).encode("ascii", "replace").decode().replace("\0", "?")[:20_000]
     found = _ID.findall(text)
     # Some programs leave the brackets away.
     return found or [word for word in text.split() if "@" in word and len(word) <= 250][:1]
@@ -80,7 +80,7 @@ def _mark(message_id: str) -> str:
 
 
 def _subject_mark(subject: str) -> str:
-    return f"mail subject:{' '.join(subject.lower().split())}"
+    return f"mail subject:{' '.join(one_line(subject, MAX_MARK).lower().split())}"
 
 
 def _fit(marks: list[str]) -> tuple[str, ...]:

@@ -147,7 +147,9 @@ def _names(only: str | None) -> list[str]:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """A polite kill ends the checks as Ctrl-C does: what was made is deleted first."""
+    """A polite kill ends the checks as Ctrl-C does: what was made is deleted first. Ctrl-C counts also where a shell
+    started this in the background and had it ignored.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -155,8 +157,9 @@ def _interruptible() -> Iterator[None]:
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
