@@ -77,7 +77,7 @@ app.conf.update(
         "search_due": {"task": "recall.find_due", "schedule": timedelta(seconds=10), "options": {"expires": 10}},
     },
 )
-app.autodiscover_tasks(["dream", "memory.events", "memory.recall", "cache_admin"])
+app.autodiscover_tasks(["dream", "memory.graph", "memory.events", "memory.recall", "cache_admin"])
 
 
 @app.task(name="memory.sweep")

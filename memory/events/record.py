@@ -3,18 +3,17 @@
 import base64
 import hashlib
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import orjson
-import psycopg
 import uuid_utils
-from django.db import connection
-from psycopg.errors import DeadlockDetected, SerializationFailure, UniqueViolation
 
+from memory.graph import hot
 from memory.tenants.access import MAY, SCOPES
+from memory.tenants.races import persistently
 
 # A larger body leaves the row: a page of events must not drag megabytes along.
 SPILL_BYTES: Final = 16 * 1024
@@ -24,9 +23,6 @@ _ROLES: Final = f"{{{','.join(sorted(MAY['event.record'] - {'agent', 'dream'}))}
 _SCOPES: Final = f"{{{','.join(sorted(scope for scope, actions in SCOPES.items() if 'event.record' in actions))}}}"
 _LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _TO_TYPEID: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", _LETTERS.encode())
-_ATTEMPTS: Final = 5
-
-Answer = TypeVar("Answer")
 
 
 class UnknownKey(Exception):
@@ -94,8 +90,9 @@ def record(key_hash: bytes, arrivals: Sequence[Arrival]) -> list[Recorded]:
     Raises UnknownKey, MayNotRecord.
     """
     batch = _Batch(arrivals)
-    rows = _persistently(
-        lambda: _rows(
+    # Two that give one key to two sessions, or open the same sessions crosswise, meet here.
+    rows = persistently(
+        lambda: hot.rows(
             "SELECT i, outcome, event_id, session_id, seq, event_pk, session_pk, tenant_pk, member_pk"
             " FROM record_events(%b, %t::text[], %t::text[], %t::jsonb, %t::jsonb, %b)",
             (key_hash, _ROLES, _SCOPES, batch.sessions, batch.events, batch.bodies),
@@ -111,7 +108,7 @@ def record(key_hash: bytes, arrivals: Sequence[Arrival]) -> list[Recorded]:
 def store(tenant_pk: str, member_pk: str | None, arrivals: Sequence[Arrival]) -> list[Recorded]:
     """Store a batch in the running transaction, which is bound to the tenant: what imports call."""
     batch = _Batch(arrivals)
-    rows = _rows(
+    rows = hot.rows(
         "SELECT i, outcome, event_id, session_id, seq, event_pk, session_pk"
         " FROM store_events(%t::uuid, %t::uuid, NULL, %t::jsonb, %t::jsonb, %b)",
         (tenant_pk, member_pk, batch.sessions, batch.events, batch.bodies),
@@ -126,24 +123,6 @@ def _recorded(row: tuple[Any, ...], tenant_pk: str, member_pk: str | None) -> Re
 
 def _ordinal(row: tuple[Any, ...]) -> int:
     return int(row[0])
-
-
-def _persistently(attempt: Callable[[], Answer]) -> Answer:
-    """Of two that give one key to two sessions, or open the same sessions crosswise, one is told to come again."""
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return attempt()
-        except (UniqueViolation, DeadlockDetected, SerializationFailure):
-            continue
-    return attempt()
-
-
-def _rows(sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    """Rows by psycopg's own cursor: parameters go binary and beside the statement, which the server keeps prepared."""
-    connection.ensure_connection()
-    with psycopg.Cursor(connection.connection) as cursor:
-        cursor.execute(sql.encode(), values, prepare=True)
-        return cursor.fetchall()
 
 
 class _Batch:

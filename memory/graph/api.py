@@ -7,7 +7,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 
 from memory import problems
-from memory.graph import asked, content, download, hot, incoming, linking, lookup, parts, tombstones
+from memory.graph import asked, content, download, incoming, linking, lookup, parts, tombstones
 from memory.graph import batch as batches
 from memory.graph.models import Part
 from memory.graph.record import Told
@@ -17,6 +17,7 @@ from memory.tenants import audit, rls
 from memory.tenants.access import Actor, Refused, TenantRequest, brings_own_transaction, needs, require
 from memory.tenants.middleware import bearer, bound, key_actor
 from memory.tenants.models import Tenant
+from memory.tenants.races import persistently
 
 
 def read_thread(request: HttpRequest, thread_id: str) -> HttpResponse:
@@ -66,9 +67,7 @@ def post_batch(request: HttpRequest) -> HttpResponse:
         linking.triggers(tenant_pk, tally.naming)
     except batches.Denied as denied:
         raise _refused(request, str(denied), "graph.record") from None
-    refused = [{"line": one.line, "code": one.code, "detail": one.detail} for one in tally.told()]
-    said = {"accepted": tally.accepted, "repeated": tally.repeated, "refused": refused}
-    return HttpResponse(orjson.dumps(said), content_type="application/json")
+    return HttpResponse(orjson.dumps(tally.told()), content_type="application/json")
 
 
 def storage_folder(request: HttpRequest, told: list[Told]) -> str | None:
@@ -159,7 +158,7 @@ def put_payload(request: HttpRequest, trigger_id: str) -> HttpResponse:
     if not content.is_media_type(media_type):
         raise Problem(400, "invalid_media_type", "Content-Type is like text/plain or application/octet-stream.")
     sent = parts.packed(name, raw, content.fit_media_type(media_type), tenant_pk=actor.tenant_pk)
-    part, is_new = hot.persistently(lambda: _stored(tenant, trigger_id, sent))
+    part, is_new = persistently(lambda: _stored(tenant, trigger_id, sent))
     if name == parts.MAIN:
         linking.triggers(actor.tenant_pk, [trigger_id])
     said = {

@@ -7,6 +7,7 @@ import orjson
 from memory.graph import hot, linking
 from memory.graph.record import Told, prepared_many
 from memory.paging import Page, invalid_cursor, peek
+from memory.tenants.races import persistently
 
 READ: Final = (hot.roles("graph.read"), hot.scopes("graph.read"))
 RECORD: Final = (hot.roles("graph.record"), hot.scopes("graph.record"))
@@ -53,7 +54,7 @@ def stored(key_hash: bytes, told: Told, *, tenant_pk: str | None, by: hot.Asking
     """Whether the trigger is new or a repeat, and its inline view; its links are made. Raises NotOk, Problem."""
     ready = prepared_many([told], tenant_pk=tenant_pk)[0]
     values = (key_hash, orjson.dumps(ready.fields).decode(), ready.body)
-    [(state, body, tenant)] = hot.persistently(lambda: by(_POST, values))
+    [(state, body, tenant)] = persistently(lambda: by(_POST, values))
     if state not in ("new", "repeat"):
         raise NotOk(state, body)
     if linking.names_something(ready, told):

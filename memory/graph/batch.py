@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import orjson
 from django.db import DataError as DjangoDataError
@@ -13,73 +13,42 @@ from memory.graph import content, hot, incoming, linking
 from memory.graph.record import Ready, Told, prepared_many
 from memory.graph.refusals import of_outcome
 from memory.problems import Problem
-from memory.tenants.rest import refuse_too_many_values
+from memory.tenants import batch
+from memory.tenants.batch import Tally
+from memory.tenants.races import persistently
 
 log = logging.getLogger(__name__)
-CHUNK_LINES: Final = 500
-CHUNK_BYTES: Final = 4 * 1024 * 1024
-MAX_LINES: Final = 50_000
-# The whole of it: each line may hold as many as a body does, and 32 MB are room for many such lines.
-MAX_VALUES: Final = 1_000_000
-MOST_TOLD: Final = 1_000
 
 
 class Denied(Exception):
     """The key is unknown, or may not record; `str()` is the door's state."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A line of a batch that was not stored, and why."""
-
-    line: int
-    code: str
-    detail: str
-
-
 @dataclass(slots=True)
-class Tally:
-    """What became of the lines."""
+class Named(Tally):
+    """What became of the lines, and the ids of what was stored and may name a thread."""
 
-    accepted: int = 0
-    repeated: int = 0
-    refused: list[Refusal] = field(default_factory=list)
-    # Ids of what was stored and may name a thread.
     naming: list[str] = field(default_factory=list)
-
-    def told(self) -> list[Refusal]:
-        """The refused lines in their order; of very many the first, and one more that counts the others."""
-        self.refused.sort(key=lambda refusal: refusal.line)
-        shown, rest = self.refused[:MOST_TOLD], self.refused[MOST_TOLD:]
-        if not rest:
-            return shown
-        return [
-            *shown,
-            Refusal(rest[0].line, "more_refused", f"{len(rest):,} lines from this one on were refused too."),
-        ]
 
 
 def lines_of(raw: bytes) -> list[bytes]:
     """The lines of a batch's body. Raises Problem 413 too_many_lines, 400."""
     if not raw.strip():
         raise Problem(400, "empty_body", f"The body is empty. Send one JSON object a line, like {incoming.SHAPE}.")
-    if raw.count(b"\n") > MAX_LINES:
-        raise Problem(413, "too_many_lines", f"A batch holds {MAX_LINES:,} lines at most.", limit=MAX_LINES)
-    refuse_too_many_values(raw, MAX_VALUES)
-    return raw.split(b"\n")
+    return batch.lines_of(raw)
 
 
 def record_lines(
     key_hash: bytes, lines: Iterable[bytes], *, access: tuple[list[str], list[str]], tenant_pk: str | None
-) -> Tally:
+) -> Named:
     """Store NDJSON lines, a chunk in a transaction. A line that can't be stored is refused alone. Raises Denied."""
-    tally = Tally()
-    for chunk in _chunks(_read(lines, tally)):
+    tally = Named()
+    for chunk in batch.chunks(_read(lines, tally)):
         ready = prepared_many([told for _, told in chunk], tenant_pk=tenant_pk)
         outcomes = _stored(key_hash, ready, access)
         for (line, told), one, outcome in zip(chunk, ready, outcomes, strict=True):
             if isinstance(outcome, Problem):
-                tally.refused.append(Refusal(line, outcome.code, outcome.detail))
+                tally.refuse(line, outcome)
             elif outcome == "new":
                 tally.accepted += 1
                 if linking.names_something(one, told):
@@ -89,29 +58,16 @@ def record_lines(
     return tally
 
 
-def _read(lines: Iterable[bytes], tally: Tally) -> Iterator[tuple[int, Told, int]]:
+def _read(lines: Iterable[bytes], tally: Named) -> Iterator[tuple[int, Told, int]]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             told = incoming.of_value(content.value_of(line))
         except Problem as problem:
-            tally.refused.append(Refusal(number, problem.code, problem.detail))
+            tally.refuse(number, problem)
             continue
         yield number, told, len(line)
-
-
-def _chunks(told: Iterable[tuple[int, Told, int]]) -> Iterator[list[tuple[int, Told]]]:
-    chunk: list[tuple[int, Told]] = []
-    size = 0
-    for number, one, length in told:
-        if chunk and (len(chunk) >= CHUNK_LINES or size + length > CHUNK_BYTES):
-            yield chunk
-            chunk, size = [], 0
-        chunk.append((number, one))
-        size += length
-    if chunk:
-        yield chunk
 
 
 def _stored(key_hash: bytes, ready: Sequence[Ready], access: tuple[list[str], list[str]]) -> Iterator[str | Problem]:
@@ -137,7 +93,7 @@ def post(key_hash: bytes, ready: Sequence[Ready], access: tuple[list[str], list[
     is_plain = all(_is_plain(one.fields) for one in ready)
     values = (key_hash, *access, is_plain, items, [one.body for one in ready])
     sql = "SELECT i, outcome, public_id FROM post_triggers(%b, %t, %t, %b, %t::jsonb, %b::bytea[])"
-    rows = sorted(hot.persistently(lambda: hot.rows(sql, values)), key=lambda row: int(row[0]))
+    rows = sorted(persistently(lambda: hot.rows(sql, values)), key=lambda row: int(row[0]))
     if rows and rows[0][0] < 0:
         raise Denied(rows[0][1])
     return [(outcome, public_id) for _, outcome, public_id in rows]

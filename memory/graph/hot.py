@@ -1,17 +1,14 @@
 """One round trip to the database by psycopg's own cursor: what the hot doors and their verbs share."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any
 
 import psycopg
-from django.db import Error, connection
+from django.db import connection
 
 from memory.tenants.access import MAY, SCOPES
-from memory.tenants.door import is_race
 
-Answer = TypeVar("Answer")
 Asking = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
-_ATTEMPTS: Final = 5
 
 
 def rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -44,17 +41,6 @@ def apart(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
 def row(sql: str, values: Sequence[Any]) -> tuple[Any, ...]:
     """The one row of a statement."""
     return rows(sql, values)[0]
-
-
-def persistently(attempt: Callable[[], Answer]) -> Answer:
-    """Of two that give one identity to two things, or open the same threads crosswise, one has to come again."""
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return attempt()
-        except (Error, psycopg.Error) as error:
-            if not is_race(error):
-                raise
-    return attempt()
 
 
 def roles(action: str) -> list[str]:

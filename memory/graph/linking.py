@@ -1,7 +1,7 @@
 """Links made at the doors: beside what was stored, and never at its cost.
 
-What came in is kept first. Only where it may name something do its links cost a transaction; where they fail, the log
-says so, and the same sent again makes them.
+What came in is kept first. Only where it may name something do its links cost a transaction; where they fail, or are
+many, they are put down as due, and a worker makes them.
 """
 
 import logging
@@ -9,54 +9,66 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from django.db import OperationalError, transaction
-from psycopg.errors import DeadlockDetected, SerializationFailure
+from django.db import DatabaseError, transaction
 
-from memory.graph import content, mentions
+from memory.graph import mentions
 from memory.graph.bodies import Packed
 from memory.graph.models import Trigger, Worker
 from memory.graph.record import Ready, Told
 from memory.graph.references import references
-from memory.tenants import rls
+from memory.tenants import due, rls
+from memory.tenants.races import persistently
 
 log = logging.getLogger(__name__)
 # What of a payload is looked at before anything is opened for it; the links themselves are made from more of it.
 _LOOK_AT: Final = 64 * 1024
 # A thread named by its id may be of any repository: whether a bare #412 is one is seen when its key is.
 _ANY: Final = "github:any/any"
-_ATTEMPTS: Final = 5
+TASK: Final = "graph_links"
+# A batch answers when its lines are stored: links beyond these are made behind it.
+_AT_ONCE: Final = 20
 
 
 def names_something(ready: Ready, told: Told | None = None) -> bool:
     """Whether a trigger's summary or the head of its payload names a thing that a thread may be."""
     thread = ready.fields["thread"]
-    said = [thread["title"] or "", ready.fields["summary"]]
-    raw = _head(ready.packed, told)
-    if raw:
-        said += mentions.words_of(raw, ready.fields["media"])
+    said = [thread["title"] or "", ready.fields["summary"], *_words(ready, told)]
     text = "\n".join(said)
     home = mentions.repository_of(thread["key"]) if thread["key"] else _ANY
     return bool(references(text[:_LOOK_AT], repository=home or None))
 
 
-def _head(packed: Packed | None, told: Told | None) -> bytes:
-    if packed is None:
-        return b""
+def _words(ready: Ready, told: Told | None) -> list[str]:
+    if ready.packed is None:
+        return []
+    if told is not None and told.value is not None and not isinstance(told.value, str):
+        # The value is at hand: its bytes would have to be read again.
+        return mentions.words_in(told.value)
+    raw = told.value.encode() if told is not None and isinstance(told.value, str) else _head(ready.packed)
+    return mentions.words_of(raw, ready.fields["media"]) if raw else []
+
+
+def _head(packed: Packed) -> bytes:
     if not packed.is_spilled:
         return packed.content
-    if told is not None and told.value is not None:
-        # The JSON of a large payload is only whole as a whole.
-        return told.value.encode() if isinstance(told.value, str) else content.dumped(told.value)
     return zlib.decompressobj().decompress(packed.content, _LOOK_AT) if packed.codec == "zlib" else b""
 
 
 def triggers(tenant_pk: str, public_ids: Sequence[str]) -> None:
-    """Link stored triggers, each in a transaction of its own."""
-    for public_id in public_ids:
-        _kept_apart(lambda public_id=public_id: _one(tenant_pk, public_id), public_id)  # type: ignore[misc]
+    """Link stored triggers, each in a transaction of its own; what fails and what are too many is put down as due."""
+    failed = [public_id for public_id in public_ids[:_AT_ONCE] if not is_linked(tenant_pk, public_id)]
+    later = [*failed, *public_ids[_AT_ONCE:]]
+    if later:
+        with rls.tenant_scope(tenant_pk):
+            due.put_all(tenant_pk, TASK, later)
 
 
-def _one(tenant_pk: str, public_id: str) -> None:
+def is_linked(tenant_pk: str, public_id: str) -> bool:
+    """Make a trigger's links; False where they could not be made, which the log explains."""
+    return _is_kept(lambda: persistently(lambda: _link(tenant_pk, public_id)), public_id)
+
+
+def _link(tenant_pk: str, public_id: str) -> None:
     with rls.tenant_scope(tenant_pk):
         rows = Trigger.objects.select_related("thread").filter(tenant_id=tenant_pk, deleted_at__isnull=True)
         trigger = rows.filter(public_id=public_id, thread__deleted_at__isnull=True).first()
@@ -71,18 +83,14 @@ def report(worker: Worker) -> None:
         with transaction.atomic():
             mentions.link_report(worker)
 
-    _kept_apart(inside, worker.public_id)
+    _is_kept(lambda: persistently(inside), worker.public_id)
 
 
-def _kept_apart(attempt: Callable[[], Any], public_id: str) -> None:
-    """Two that link two threads to each other may meet crosswise; the one that gives way comes again."""
-    for left in range(_ATTEMPTS, 0, -1):
-        try:
-            attempt()
-        except OperationalError as error:
-            if left > 1 and isinstance(error.__cause__, DeadlockDetected | SerializationFailure):
-                continue
-            log.exception("Links of %s were not made", public_id)
-        except Exception:  # what came in is stored, and its sender must hear so
-            log.exception("Links of %s were not made", public_id)
-        return
+def _is_kept(attempt: Callable[[], Any], public_id: str) -> bool:
+    try:
+        attempt()
+    except Exception as fault:  # what came in is stored, and its sender must hear so
+        log.exception("Links of %s were not made", public_id)
+        # A text that can't be read today can't be read tomorrow; a database may answer again.
+        return not isinstance(fault, DatabaseError)
+    return True

@@ -216,12 +216,17 @@ def words_of(raw: bytes, media_type: str) -> list[str]:
         return _of_mail(raw)
     if "json" in bare or raw[:1] in (b"{", b"["):
         try:
-            return list(_leaves(fast_json(raw)[0]))
+            return words_in(fast_json(raw)[0])
         except Problem:
             return []
     return (
         [raw.decode("utf-8", "replace")] if bare.startswith("text/") or not bare.startswith("application/oct") else []
     )
+
+
+def words_in(value: Any) -> list[str]:
+    """As `words_of`, of a JSON value."""
+    return list(_leaves(value))
 
 
 def _leaves(value: Any) -> Iterator[str]:

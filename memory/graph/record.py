@@ -18,6 +18,7 @@ from memory.graph.models import Trigger
 from memory.graph.refusals import Invalid, of_outcome
 from memory.graph.summaries import summarize
 from memory.tenants.models import AgentKey, Tenant
+from memory.tenants.races import persistently
 
 MAX_SOURCE: Final = 100
 
@@ -85,7 +86,7 @@ def record_ready(tenant: Tenant, ready: Ready, *, by: str = "") -> Recorded:
                 (str(tenant.pk), by, orjson.dumps(ready.fields).decode(), ready.body),
             )
 
-    outcome, pk, public_id = hot.persistently(attempt)
+    outcome, pk, public_id = persistently(attempt)
     if outcome not in ("new", "repeat"):
         raise of_outcome(outcome, public_id)
     return Recorded(Trigger.objects.select_related("thread").get(pk=pk), outcome == "new")

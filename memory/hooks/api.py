@@ -10,11 +10,12 @@ from django.views.decorators.http import require_POST
 from memory.events.record import Arrival, MayNotRecord, Recorded, UnknownKey
 from memory.hooks import ask, receive, take, tell
 from memory.hooks.answers import answer
-from memory.hooks.batch import lines_of, record_lines
+from memory.hooks.batch import record_lines
 from memory.hooks.payloads import Told, known_client
 from memory.problems import Problem, forbidden, unauthenticated
 from memory.tenants import audit, rls
 from memory.tenants.access import brings_own_transaction
+from memory.tenants.batch import lines_of
 from memory.tenants.middleware import bearer, key_actor
 from memory.tenants.rest import describe
 
@@ -60,9 +61,7 @@ def batch(request: HttpRequest) -> HttpResponse:
         raise unauthenticated() from None
     except MayNotRecord:
         raise refused(request) from None
-    refusals = [{"line": one.line, "code": one.code, "detail": one.detail} for one in tally.told()]
-    said = {"accepted": tally.accepted, "repeated": tally.repeated, "refused": refusals}
-    return HttpResponse(orjson.dumps(said), content_type="application/json")
+    return HttpResponse(orjson.dumps(tally.told()), content_type="application/json")
 
 
 def welcome(request: HttpRequest) -> bytes:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from django.db import DatabaseError
@@ -12,63 +11,24 @@ from psycopg import Error as PsycopgError
 
 from memory.events.record import Arrival, MayNotRecord, Recorded, UnknownKey, record
 from memory.hooks.payloads import Told, known_client
-from memory.hooks.receive import CHUNK_EVENTS, Call, arrivals, checked_payload, conflict, is_conflict, unknown_client
+from memory.hooks.receive import Call, arrivals, checked_payload, conflict, is_conflict, unknown_client
 from memory.problems import Problem
-from memory.tenants.rest import exact_json, refuse_too_many_values
+from memory.tenants.batch import Tally, chunks
+from memory.tenants.rest import exact_json
 
 log = logging.getLogger(__name__)
-CHUNK_BYTES: Final = 4 * 1024 * 1024
-MAX_LINES: Final = 50_000
-# The whole of it: each line may hold as many as a body does, and 32 MB are room for many such lines.
-MAX_VALUES: Final = 1_000_000
-MOST_TOLD: Final = 1_000
 # Faults that are not the line's: the caller has to come again with it.
 _NOT_THE_LINE: Final = (DatabaseError, PsycopgError, UnknownKey, MayNotRecord)
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A line of a batch that was not stored, and why."""
-
-    line: int
-    code: str
-    detail: str
-
-
-@dataclass(slots=True)
-class Tally:
-    """What became of the lines."""
-
-    accepted: int = 0
-    repeated: int = 0
-    refused: list[Refusal] = field(default_factory=list)
-
-    def told(self) -> list[Refusal]:
-        """The refused lines in their order; of very many the first, and one more that counts the others."""
-        self.refused.sort(key=lambda refusal: refusal.line)
-        shown, rest = self.refused[:MOST_TOLD], self.refused[MOST_TOLD:]
-        if not rest:
-            return shown
-        more = f"{len(rest):,} lines from this one on were refused too."
-        return [*shown, Refusal(rest[0].line, "more_refused", more)]
-
-
-def lines_of(raw: bytes) -> list[bytes]:
-    """The lines of a batch's body. Raises Problem 413 too_many_lines, 400 too_many_values."""
-    if raw.count(b"\n") > MAX_LINES:
-        raise Problem(413, "too_many_lines", f"A batch holds {MAX_LINES:,} lines at most.", limit=MAX_LINES)
-    refuse_too_many_values(raw, MAX_VALUES)
-    return raw.split(b"\n")
 
 
 def record_lines(key_hash: bytes, lines: Iterable[bytes], *, told: Told) -> Tally:
     """Store a batch of NDJSON lines. A line that can't be stored is refused alone. Raises UnknownKey, MayNotRecord."""
     tally = Tally()
-    for chunk in _chunks(_calls(lines, told, tally)):
+    for chunk in chunks(_calls(lines, told, tally)):
         outcomes = _stored(key_hash, [call for _, call in chunk])
         for (line, _), outcome in zip(chunk, outcomes, strict=True):
             if isinstance(outcome, Problem):
-                tally.refused.append(Refusal(line, outcome.code, outcome.detail))
+                tally.refuse(line, outcome)
             elif outcome.outcome == "new":
                 tally.accepted += 1
             else:
@@ -83,8 +43,7 @@ def _calls(lines: Iterable[bytes], told: Told, tally: Tally) -> Iterator[tuple[i
         try:
             call = read_line(line, told)
         except Exception as fault:
-            problem = fault if isinstance(fault, Problem) else _refused(fault)
-            tally.refused.append(Refusal(number, problem.code, problem.detail))
+            tally.refuse(number, fault if isinstance(fault, Problem) else _refused(fault))
             continue
         yield number, call, len(line)
 
@@ -115,19 +74,6 @@ def _said(value: dict[str, Any], name: str) -> str:
     if not isinstance(said, str | int | float):
         raise Problem(400, "invalid_line", f"{name!r} is text.")
     return str(said)
-
-
-def _chunks(calls: Iterable[tuple[int, Call, int]]) -> Iterator[list[tuple[int, Call]]]:
-    chunk: list[tuple[int, Call]] = []
-    size = 0
-    for number, call, length in calls:
-        if chunk and (len(chunk) >= CHUNK_EVENTS or size + length > CHUNK_BYTES):
-            yield chunk
-            chunk, size = [], 0
-        chunk.append((number, call))
-        size += length
-    if chunk:
-        yield chunk
 
 
 def _stored(key_hash: bytes, calls: list[Call]) -> Iterator[Recorded | Problem]:

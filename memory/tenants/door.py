@@ -10,12 +10,12 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.response import SimpleTemplateResponse
 from django.urls import Resolver404, ResolverMatch, resolve
-from psycopg.errors import DeadlockDetected, SerializationFailure, UniqueViolation
 
 from memory import ids, problems
 from memory.tenants.access import Actor, Refused
 from memory.tenants.middleware import Next, Response, bound, key_actor
 from memory.tenants.models import Tenant
+from memory.tenants.races import is_race
 
 PROGRAMS = ("/api/", "/healthz", "/readyz", "/mcp")
 # Agents write what these pages show: whatever slips past escaping finds no script that it may run.
@@ -26,19 +26,12 @@ PAGE_POLICY = (
 
 
 log = logging.getLogger(__name__)
-# Django's wrapping of what psycopg raises, and psycopg's own, which the hot doors meet.
-RACES = (DeadlockDetected, SerializationFailure, UniqueViolation)
 ATTEMPTS = 4
 DatabaseAway = (OperationalError, InterfaceError, psycopg.OperationalError)
 
 
 class Again(Exception):
     """Two requests met at one row or lock, and this one has to come again."""
-
-
-def is_race(exc: BaseException) -> bool:
-    """Whether the database refused it only because another transaction was there first."""
-    return isinstance(exc, RACES) or isinstance(exc.__cause__, RACES)
 
 
 def away(exc: Exception) -> HttpResponse:

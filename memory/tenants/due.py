@@ -10,7 +10,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db import Error, connection
 from django.db.models import F, Q
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from memory import ids
 from memory.tenants.models import Due
@@ -66,6 +67,21 @@ def put(tenant_pk: str, task: str, argument: str = "", *, at: datetime | None = 
         return str(cursor.fetchone()[0])
 
 
+def put_all(tenant_pk: str, task: str, arguments: Sequence[str]) -> None:
+    """Make work due now for each argument, inside the bound transaction; what is due already stays as it is."""
+    now = timezone.now()
+    rows = [Due(id=ids.new_key(), tenant_id=tenant_pk, task=task, argument=one, due_at=now) for one in arguments]
+    Due.objects.bulk_create(rows, ignore_conflicts=True, batch_size=1000)
+
+
+def next_of(tenant_pk: str, task: str) -> Claim | None:
+    """Take the next free row of a task that is due, or None."""
+    with tenant_scope(tenant_pk):
+        free = Due.objects.filter(task=task, due_at__lte=Now()).filter(Q(owner="") | Q(leased_until__lt=Now()))
+        pk = free.order_by("due_at", "pk").values_list("pk", flat=True).first()
+    return claim(tenant_pk, str(pk)) if pk else None
+
+
 def sweep() -> list[Swept]:
     """What is due in all teams, leased to whoever is sent; nothing while another sweeper is at it."""
     with connection.cursor() as cursor:
@@ -109,6 +125,12 @@ def done(claim: Claim) -> None:
     """Remove the row, inside the transaction that ends the work. Raises LeaseLost where it is no longer ours."""
     if not Due.objects.filter(pk=claim.pk, owner=claim.owner).delete()[0]:
         raise LeaseLost(claim.task)
+
+
+def postpone(claim: Claim, wait: timedelta) -> None:
+    """Give the row back, to be sent again after a while: its work could not be done now."""
+    rows = Due.objects.filter(pk=claim.pk, owner=claim.owner)
+    rows.update(owner="", leased_until=None, due_at=Now() + wait)
 
 
 def renew(claim: Claim) -> bool:

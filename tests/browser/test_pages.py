@@ -53,11 +53,7 @@ def pages(acme: Any, alice: Any) -> list[str]:
 
 def too_wide(opened: Any, pages: list[str]) -> list[str]:
     """The pages that scroll sideways, or whose tables are cut."""
-    return [
-        path
-        for path in pages
-        if opened.open(path).evaluate(CUT)
-    ]
+    return [path for path in pages if opened.open(path).evaluate(CUT)]
 
 
 def test_no_page_scrolls_sideways_or_complains(window: Any, alice: Any, pages: list[str]) -> None:

@@ -66,9 +66,7 @@ def test_what_was_approved_is_told_to_the_next_session_of_that_project_alone(
     assert "Retries" in page.text() and "Told 1 note" in page.text()
 
 
-def test_a_private_note_is_told_to_its_member_alone(
-    window: Any, acme: Any, mia: Any, agent: Agent
-) -> None:
+def test_a_private_note_is_told_to_its_member_alone(window: Any, acme: Any, mia: Any, agent: Agent) -> None:
     start(agent, "before", "/src/payments")
     project = slug_at(acme, "/src/payments")
     proposal = made.proposal(acme, path=f"project/{project}/mine.md", text=TEXT, member=mia)
@@ -119,9 +117,7 @@ def test_e_edits_then_approves(window: Any, acme: Any, bob: Any) -> None:
     assert opened.faults == []
 
 
-def test_a_text_that_changed_meanwhile_is_shown_and_not_approved(
-    window: Any, acme: Any, alice: Any, bob: Any
-) -> None:
+def test_a_text_that_changed_meanwhile_is_shown_and_not_approved(window: Any, acme: Any, alice: Any, bob: Any) -> None:
     note = made.note(acme, alice)
     proposal = made.proposal(acme, text=made.TEXT + "- Log each try\n")
     opened = window(bob)

@@ -9,6 +9,7 @@ from django.db import OperationalError
 
 from memory.events.models import Event
 from memory.hooks import batch, receive
+from memory.tenants.batch import MAX_LINES
 from memory.tenants.rest import MAX_VALUES
 from tests.conftest import Agent
 from tests.events.test_api import line, send
@@ -68,7 +69,7 @@ def test_of_many_refused_lines_the_first_are_listed(client: Any, acme: Any, boun
 
 
 def test_a_batch_has_a_bound(client: Any, acme: Any, bound: Any) -> None:
-    answer = send(client, "x\n" * (batch.MAX_LINES + 1))
+    answer = send(client, "x\n" * (MAX_LINES + 1))
     assert (answer.status_code, answer.json()["code"], answer.json()["limit"]) == (413, "too_many_lines", 50_000)
     full = '{"client":"codex","payload":{"v":[' + "[]," * (MAX_VALUES - 10) + "[]]}}\n"
     answer = send(client, full * 5)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from memory.graph import batch
 from memory.graph.models import Trigger
+from memory.tenants.batch import MAX_LINES
 from tests.conftest import Agent, Api, new_agent
 from tests.graph.test_threads import steps
 
@@ -70,7 +70,7 @@ def test_of_many_refused_lines_the_first_are_listed(client: Any) -> None:
 
 
 def test_a_batch_has_a_bound(client: Any) -> None:
-    answer = send(client, "x\n" * (batch.MAX_LINES + 1))
+    answer = send(client, "x\n" * (MAX_LINES + 1))
     assert (answer.status_code, answer.json()["limit"]) == (413, 50_000)
     assert send(client, " \n").json()["code"] == "empty_body"
 

@@ -192,7 +192,7 @@ def test_links_are_made_by_the_lane_too(ways: Ways, acme: Any) -> None:
 def test_what_is_stored_is_acknowledged_though_its_links_fail(
     ways: Ways, acme: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(linking, "_one", lambda *_: 1 / 0)
+    monkeypatch.setattr(linking, "_link", lambda *_: 1 / 0)
     found = ways.short("triggers", method="POST", body=body(summary="see acme/payments#380"))
     assert found[0] == 201 and stored(acme) == ["run-1"]
 

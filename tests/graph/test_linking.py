@@ -5,8 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import OperationalError
+from django.utils import timezone
 
-from memory.graph import mentions
+from memory.graph import linking, mentions
+from memory.graph.models import Link
+from memory.graph.tasks import make_links
+from memory.tenants.models import Due, Tenant
 from tests.conftest import Agent
 from tests.graph.test_threads import trigger
 
@@ -91,6 +96,45 @@ def test_a_batch_links_line_by_line(client: Any) -> None:
         "github:acme/payments#41",
         "github:acme/payments#42",
     ]
+
+
+def test_of_a_large_batch_the_links_beyond_the_first_are_made_behind_it(client: Any, acme: Tenant, bound: Any) -> None:
+    lines = [
+        {"source": "ci", "external_id": str(n), "thread": {"key": f"github:acme/payments#{n}"}, "summary": "see #412"}
+        for n in range(50)
+    ]
+    answer = client.client.post(
+        "/api/v1/triggers/batch", "\n".join(map(json.dumps, lines)), content_type="application/x-ndjson"
+    )
+    assert answer.json()["accepted"] == 50
+    with bound(acme):
+        waiting = [str(pk) for pk in Due.objects.filter(task=linking.TASK).values_list("pk", flat=True)]
+        assert (len(waiting), Link.objects.count()) == (30, 20)
+    make_links(tenant_id=str(acme.pk), due_id=waiting[0])
+    make_links(tenant_id=str(acme.pk), due_id=waiting[0])
+    with bound(acme):
+        assert (Due.objects.filter(task=linking.TASK).count(), Link.objects.count()) == (0, 50)
+
+
+def test_links_that_the_database_refused_are_made_later(
+    client: Any, acme: Tenant, bound: Any, monkeypatch: Any
+) -> None:
+    def away(*_: Any) -> None:
+        raise OperationalError("the database is away")
+
+    monkeypatch.setattr(mentions, "link_trigger", away)
+    here = trigger(client, HERE, summary="As in #412")
+    with bound(acme):
+        due = Due.objects.get(task=linking.TASK)
+    make_links(tenant_id=str(acme.pk), due_id=str(due.pk))
+    with bound(acme):
+        due.refresh_from_db()
+        assert (due.argument, due.owner, due.attempts) == (here["trigger_id"], "", 1)
+        assert due.due_at > timezone.now()
+        Due.objects.update(due_at=timezone.now())
+    monkeypatch.undo()
+    make_links(tenant_id=str(acme.pk), due_id=str(due.pk))
+    assert links(client, here["thread_id"]) == [("mentions", THERE, False)]
 
 
 def test_bytes_put_later_link_too(client: Any) -> None:

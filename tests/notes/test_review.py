@@ -245,9 +245,7 @@ def test_it_copies_the_sources_of_lines_that_stay(acme: Tenant, dream: Actor, re
         assert proposal.tier == 3
         revision = review.approve(proposal, by=reviewer, shown=shown(proposal))
         assert revision.sources.count() == 3 and revision.tier == 0
-        edited = review.write(
-            acme, path=PATH, text="# Flags\n\n- Quote every variable\n- New\n", by=reviewer, base=1
-        )
+        edited = review.write(acme, path=PATH, text="# Flags\n\n- Quote every variable\n- New\n", by=reviewer, base=1)
         kept = list(edited.sources.order_by("tier").values_list("line", "position", "tier"))
         with pytest.raises(review.UnknownEvent):
             propose(acme, "- x\n", dream, path="general/x.md", evidence=(Evidence("- x", ids.new_key(), 1),))

@@ -67,9 +67,7 @@ def rewritten(of: Note, by: Member, text: str) -> Revision:
     with rls.tenant_scope(str(of.tenant_id)):
         current = Note.objects.get(pk=of.pk).current
         number = current.number if current else None
-        return review.write(
-            by.tenant, path=of.path, text=text, by=member_actor(by), member=of.member, base=number
-        )
+        return review.write(by.tenant, path=of.path, text=text, by=member_actor(by), member=of.member, base=number)
 
 
 def dreamer(tenant: Tenant, run_id: str = "drm_1") -> Actor:
@@ -113,9 +111,7 @@ def telling(of: Event, told: Note, *, why: str = "It fits", member: Member | Non
             tenant_id=of.tenant_id, session=of.session, event=of, member=member, kind="start", text="told"
         )
         current = Note.objects.get(pk=told.pk).current
-        ToldNote.objects.create(
-            tenant_id=of.tenant_id, telling=made, note=told, revision=current, position=0, why=why
-        )
+        ToldNote.objects.create(tenant_id=of.tenant_id, telling=made, note=told, revision=current, position=0, why=why)
     return made
 
 

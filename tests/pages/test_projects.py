@@ -79,9 +79,7 @@ def test_it_merges_into_nothing_of_another_team(logged_in: Any, globex: Any, ali
     ("asked", "place"),
     [("/srv/shop/", "/srv/shop"), ("git@github.com:Acme/Shop.git", "github.com/acme/shop"), (" /a\0b ", "/ab")],
 )
-def test_mapping_takes_folders_and_remotes(
-    logged_in: Any, alice: Any, shop: Any, asked: str, place: str
-) -> None:
+def test_mapping_takes_folders_and_remotes(logged_in: Any, alice: Any, shop: Any, asked: str, place: str) -> None:
     assert logged_in(alice).post(url(shop, "map"), {"root": asked}, headers=HTMX).status_code == 200
     assert place in roots(shop)
 

@@ -178,9 +178,7 @@ def test_it_needs_login(chain: dict[str, Any], verb: str) -> None:
 
 
 @pytest.mark.parametrize("verb", ["", *POSTS, "map/"])
-def test_it_hides_the_thread_from_other_tenants(
-    logged_in: Any, charlie: Any, chain: dict[str, Any], verb: str
-) -> None:
+def test_it_hides_the_thread_from_other_tenants(logged_in: Any, charlie: Any, chain: dict[str, Any], verb: str) -> None:
     ask = "post" if verb in POSTS else "get"
     for team in ("acme", "globex"):
         assert getattr(logged_in(charlie), ask)(url(chain["thread"], verb, team)).status_code == 404

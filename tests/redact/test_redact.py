@@ -173,7 +173,6 @@ def test_it_has_its_own_rules_where_there_is_no_wheel(monkeypatch: pytest.Monkey
 def test_it_works_in_threads() -> None:
     found: list[int] = []
 
-
     def scan_once() -> None:
         found.append(redact.clean_text(f"x {TOKEN}").redactions)
 

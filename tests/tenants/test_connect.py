@@ -85,9 +85,7 @@ def revoke(browser: Client, key: AgentKey, team: str = "acme") -> int:
     return browser.post(f"/t/{team}/connect/keys/{key.public_id}/revoke/").status_code
 
 
-def test_a_revoked_key_opens_nothing_and_leaves_the_list(
-    logged_in: Any, acme: Any, mia: Any, api: Any
-) -> None:
+def test_a_revoked_key_opens_nothing_and_leaves_the_list(logged_in: Any, acme: Any, mia: Any, api: Any) -> None:
     agent = new_agent(mia)
     assert api(agent).get("projects").status_code == 200
     browser = logged_in(mia)

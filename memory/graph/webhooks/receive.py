@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.db import OperationalError, connection, transaction
-from psycopg.errors import DeadlockDetected, SerializationFailure
+from django.db import connection, transaction
 
 from memory.graph import endpoints, links, mentions
 from memory.graph.models import Trigger
@@ -17,9 +16,9 @@ from memory.graph.webhooks.taken import Taken, Unreadable
 from memory.problems import Problem
 from memory.tenants import rls
 from memory.tenants.models import Tenant
+from memory.tenants.races import persistently
 
 _TAKERS: Final = {"github": github.take, "gitlab": gitlab.take, "slack": slack.take, "mail": mail.take}
-_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True)
@@ -129,13 +128,7 @@ def _ignored(endpoint: Endpoint, call: Call) -> Outcome | None:
 
 def _recorded(endpoint: Endpoint, told: Taken, call: Call) -> Outcome:
     """Two deliveries that link two threads to each other may meet crosswise; the one that gives way comes again."""
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return _once(endpoint, told, call)
-        except OperationalError as error:
-            if not isinstance(error.__cause__, DeadlockDetected | SerializationFailure):
-                raise
-    return _once(endpoint, told, call)
+    return persistently(lambda: _once(endpoint, told, call))
 
 
 def _once(endpoint: Endpoint, told: Taken, call: Call) -> Outcome:
