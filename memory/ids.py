@@ -1,5 +1,6 @@
 """Public ids: minted TypeIDs and the ids a caller may give."""
 
+import base64
 import re
 from typing import Final
 
@@ -29,6 +30,7 @@ PREFIXES: Final = {
     "invitation": "inv",
     "endpoint": "whk",
 }
+_TO_TYPEID: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789abcdefghjkmnpqrstvwxyz")
 GIVEN = re.compile(r"^(trg|thr|wkr)_[a-z0-9][a-z0-9_.-]{0,95}$")
 
 
@@ -37,8 +39,13 @@ class InvalidId(ValueError):
 
 
 def mint(kind: str) -> str:
-    """A new public id of `kind`, e.g. `evt_01kb…`: 30 characters, increasing with time in one process."""
-    return str(TypeID.from_uuid(suffix=uuid_utils.uuid7(), prefix=PREFIXES[kind]))
+    """A new public id of `kind`, e.g. `evt_01kb…`: 30 characters, increasing with time in one process.
+
+    Written here and not by the typeid package, which takes five times as long for the same letters.
+    """
+    # base32 of 130 bits: five bytes make eight letters, so the uuid is padded in front to 20 bytes.
+    letters = base64.b32encode(b"\0\0\0\0" + uuid_utils.uuid7().bytes).translate(_TO_TYPEID)[6:]
+    return f"{PREFIXES[kind]}_{letters.decode()}"
 
 
 def new_key() -> str:

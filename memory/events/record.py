@@ -1,6 +1,5 @@
 """Events into the database: a batch in one round trip, each with its `seq` under the session's lock."""
 
-import base64
 import hashlib
 import zlib
 from collections.abc import Sequence
@@ -9,8 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 
 import orjson
-import uuid_utils
 
+from memory import ids
 from memory.graph import hot
 from memory.tenants.access import MAY, SCOPES
 from memory.tenants.races import persistently
@@ -21,8 +20,6 @@ EDGE_BYTES: Final = 2 * 1024
 # Array literals: adapting two lists costs more than all the other parameters.
 _ROLES: Final = f"{{{','.join(sorted(MAY['event.record'] - {'agent', 'dream'}))}}}"
 _SCOPES: Final = f"{{{','.join(sorted(scope for scope, actions in SCOPES.items() if 'event.record' in actions))}}}"
-_LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
-_TO_TYPEID: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", _LETTERS.encode())
 
 
 class UnknownKey(Exception):
@@ -138,12 +135,11 @@ class _Batch:
     def _session(self, home: Home) -> int:
         place = self._homes.setdefault((home.client, home.key), len(self._sessions))
         if place == len(self._sessions):
-            pk, public_id = new_ids("ses")
             self._sessions.append(
                 {
                     "s": place,
-                    "pk": pk,
-                    "id": public_id,
+                    "pk": ids.new_key(),
+                    "id": ids.mint("session"),
                     "client": home.client,
                     "key": home.key,
                     "remote": home.git_remote,
@@ -156,13 +152,12 @@ class _Batch:
         return place
 
     def _event(self, place: int, arrival: Arrival) -> dict[str, Any]:
-        pk, public_id = new_ids("evt")
         body = arrival.body
         event: dict[str, Any] = {
             "i": place,
             "s": self._session(arrival.home),
-            "pk": pk,
-            "id": public_id,
+            "pk": ids.new_key(),
+            "id": ids.mint("event"),
             "client": arrival.home.client,
             "name": arrival.name,
             "kind": arrival.kind,
@@ -195,14 +190,6 @@ class _Batch:
             event["tail"] = body[-EDGE_BYTES:].decode(errors="ignore")
             self.bodies.append(zlib.compress(body, 3))
         return event
-
-
-def new_ids(prefix: str) -> tuple[str, str]:
-    """An internal key, and a public id over another UUIDv7; a fifth of what the typeid package takes."""
-    fresh = uuid_utils.uuid7()
-    # base32 of 130 bits: five bytes make eight letters, so the uuid is padded in front to 20 bytes.
-    letters = base64.b32encode(b"\0\0\0\0" + fresh.bytes).translate(_TO_TYPEID)[6:].decode()
-    return str(uuid_utils.uuid7()), f"{prefix}_{letters}"
 
 
 def _json(value: Any) -> str:

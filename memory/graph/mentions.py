@@ -39,6 +39,7 @@ _SILENT: Final = frozenset(
         "enterprise", "user_profile", "authorizations", "workflow", "head_repository",
     )
 )  # fmt: skip
+_NESTED: Final = (dict, list)
 _TRACKERS: Final = ("jira", "linear", "youtrack", "ticket")
 
 
@@ -235,13 +236,18 @@ def _leaves(value: Any) -> Iterator[str]:
     while layer and left > 0:
         below: list[tuple[str, Any]] = []
         for field, node in layer:
-            if isinstance(node, dict):
-                below += [(str(key).lower(), inner) for key, inner in node.items() if str(key).lower() not in _SILENT]
-            elif isinstance(node, list):
+            if type(node) is str:
+                if field in _SAYING and left > 0:
+                    left -= len(node)
+                    yield node[:_HEAD]
+            elif type(node) is dict:
+                for key, inner in node.items():
+                    # Most leaves say nothing: numbers, and texts under other names.
+                    name = key.lower()
+                    if name not in _SILENT and (type(inner) in _NESTED or (type(inner) is str and name in _SAYING)):
+                        below.append((name, inner))
+            elif type(node) is list:
                 below += [(field, inner) for inner in node]
-            elif isinstance(node, str) and field in _SAYING and left > 0:
-                left -= len(node)
-                yield node[:_HEAD]
         layer = below
 
 

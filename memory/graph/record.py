@@ -145,6 +145,8 @@ def _short_texts(incoming: Incoming) -> list[str | None]:
 
 
 def _with_texts(incoming: Incoming, texts: list[Any]) -> Incoming:
+    if texts == _short_texts(incoming):
+        return incoming
     source, external_id, thread_key, thread_title, summary, idempotency_key = texts
     return replace(
         incoming,
@@ -173,7 +175,7 @@ def _ready(told: Told, texts: redact.Clean, value: redact.Clean, tenant_pk: str 
         "source": incoming.source,
         "external": incoming.external_id,
         "idem": incoming.idempotency_key,
-        "fp": _fingerprint(incoming, payload),
+        "fp": _fingerprint(incoming, payload, value.value),
         "at": incoming.occurred_at,
         "summary": incoming.summary or _summary(incoming, payload),
         "step": ids.mint("event"),
@@ -220,7 +222,7 @@ def _summary(incoming: Incoming, payload: Content | None) -> str:
     return summarize(incoming.source, payload.raw, payload.media_type)
 
 
-def _fingerprint(incoming: Incoming, payload: Content | None) -> str:
+def _fingerprint(incoming: Incoming, payload: Content | None, value: Any) -> str:
     """What a repeat must share: all that was said but the thread's title, which changes with the world."""
     said = [
         incoming.source,
@@ -230,15 +232,15 @@ def _fingerprint(incoming: Incoming, payload: Content | None) -> str:
         incoming.occurred_at,
         incoming.summary,
         incoming.media_type if payload else "",
-        _spelling(payload) if payload else "",
+        _spelling(payload, value) if payload else "",
     ]
     return hashlib.sha256(orjson.dumps(said)).hexdigest()
 
 
-def _spelling(payload: Content) -> str:
-    """The payload's digest; JSON in the one spelling that all of its spellings share."""
+def _spelling(payload: Content, value: Any) -> str:
+    """The payload's digest; JSON in the one spelling that all of its spellings share. `value`: where it is at hand."""
     raw = payload.raw
     if payload.media_type == content.JSON and len(raw) <= bodies.SPILL_BYTES:
         with suppress(ValueError):
-            raw = content.dumped(orjson.loads(raw), is_sorted=True)
+            raw = content.dumped(orjson.loads(raw) if value is None else value, is_sorted=True)
     return hashlib.sha256(raw).hexdigest()
