@@ -13,6 +13,7 @@ from memory.tenants.models import AuditEntry, Member, Tenant
 from tests import database
 
 UNOWNED = {
+    "tenants_browser",
     "tenants_user",
     "django_session",
     "django_content_type",
