@@ -23,6 +23,8 @@ _SPEND: Final = "SELECT rate, granted, wait FROM spend_key(%b, %s::int, %s::int,
 # A lowered limit and a rise in pace are seen after so long.
 _AHEAD_FOR: Final = 1.0
 _MOST_KEYS: Final = 10_000
+# Doubled eight times before it is more than one call: what a quiet key did is told at once.
+_SLOWLY: Final = 2.0**-8
 
 
 @dataclass
@@ -31,7 +33,7 @@ class _Ahead:
 
     left: int = 0
     until: float = 0.0
-    size: int = 1
+    size: float = _SLOWLY
     used: "Counter[str]" = field(default_factory=Counter)
 
 
@@ -72,12 +74,12 @@ def _taken(key_hash: bytes, door: str, calls: int) -> tuple[int, dict[str, int]]
         if is_fresh and ahead.left >= calls:
             ahead.left -= calls
             return None
-        # Twice as many while they are used up in time, else one by one: what a quiet key did is told at once.
-        ahead.size = min(ahead.size * 2, 1 << 16) if is_fresh else 1
+        # Twice as many while they are used up in time, else one by one.
+        ahead.size = min(ahead.size * 2, 1 << 16) if is_fresh else _SLOWLY
         if not is_fresh:
             ahead.left = 0
         used, ahead.used = dict(ahead.used), Counter()
-        return max(ahead.size, calls), used
+        return max(int(ahead.size), calls), used
 
 
 def _untold(key_hash: bytes, used: "Counter[str]") -> None:

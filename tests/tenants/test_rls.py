@@ -14,6 +14,10 @@ from tests import database
 
 UNOWNED = {
     "tenants_browser",
+    "axes_accessattempt",
+    "axes_accessattemptexpiration",
+    "axes_accessfailurelog",
+    "axes_accesslog",
     "tenants_user",
     "django_session",
     "django_content_type",
