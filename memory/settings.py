@@ -4,6 +4,7 @@ import os
 import secrets
 import sys
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
@@ -119,6 +120,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "axes",
     "django_htmx",
     "rest_framework",
     "drf_spectacular",
@@ -197,6 +199,21 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+# A password is guessed a few times, and then not for a while: per person and address, so that nobody who guesses can
+# keep the person out elsewhere, or anybody else.
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_FAILURE_LIMIT = 8
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_RESET_ON_SUCCESS = True
+# The login page itself says that it is locked; the package's middleware would answer with a bare 429.
+SILENCED_SYSTEM_CHECKS = ["axes.W002"]
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_DISABLE_ACCESS_LOG = True
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
+AXES_USERNAME_FORM_FIELD = "username"
+AXES_CLIENT_IP_CALLABLE = "memory.tenants.middleware.client_ip"
 LOGIN_URL = "login"
 CSRF_FAILURE_VIEW = "memory.tenants.middleware.csrf_failed"
 LOGIN_REDIRECT_URL = "home"
@@ -300,6 +317,10 @@ LOGGING = {
     "filters": {"masked": {"()": "memory.logs.Masked"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["masked"]}},
     # A refused address is the asker's affair, and may be a secret that was pasted into the wrong place.
-    "loggers": {"django.request": {"level": "ERROR"}, "django.security.csrf": {"level": "ERROR"}},
+    "loggers": {
+        "django.request": {"level": "ERROR"},
+        "django.security.csrf": {"level": "ERROR"},
+        "axes": {"level": "ERROR"},
+    },
     "root": {"handlers": ["console"], "level": text("TEAM_MEMORY_LOG_LEVEL", "INFO")},
 }

@@ -49,8 +49,10 @@ def committed(django_db_blocker: Any, django_db_setup: None) -> Iterator[None]:
             connection.close()
         with database.migrator() as cleaner:
             cleaner.execute("DELETE FROM tenants_tenant")
+            cleaner.execute("DELETE FROM tenants_browser")
             cleaner.execute("DELETE FROM tenants_user")
             cleaner.execute("DELETE FROM django_session")
+            cleaner.execute("DELETE FROM axes_accessattempt")
 
 
 @dataclass

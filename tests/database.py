@@ -50,6 +50,7 @@ def clone(server: Embedded, database: str) -> None:
 def _fingerprint() -> str:
     """What the migrated template depends on: every migration, the roles, and this file."""
     sources = [*ROOT.glob("*/**/migrations/*.py"), *ROOT.glob("memory/management/*.py"), ROOT / "memory/tenants/rls.py"]
+    sources.append(ROOT / "pyproject.toml")  # packages bring tables too
     whole = hashlib.sha256(Path(__file__).read_bytes())
     for path in sorted(sources):
         whole.update(path.name.encode() + path.read_bytes())

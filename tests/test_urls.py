@@ -20,6 +20,7 @@ from tests.pages import chains, made
 
 # Open to everyone, on purpose.
 PUBLIC = {"home", "healthz", "readyz", "login", "link", "logout", "password", "choose", "schema", "api-docs"}
+PUBLIC |= {"invitation", "prove", "account", "logout_everywhere"}
 PUBLIC |= {"api-webhook"}  # a call proves itself by its endpoint's secret
 PUBLIC |= {"hook-script", "hook-digest"}  # who installs it has no key on that machine yet
 # Addresses of a team without an id in them: what another team has must not be in the answer.
@@ -33,6 +34,7 @@ LISTS = {
     "api-usage": "post", "api-cache-store": "put", "api-analysis-store": "put",
     "api-triggers": "post", "api-triggers-batch": "post", "api-threads": "get", "api-thread-index": "get",
     "api-workers": "post",
+    "members": "get", "keys": "get", "roles": "get", "audit": "get", "audit_export": "post",
     "threads": "get", "unlinked": "get", "endpoints": "get",
 }  # fmt: skip
 # What a list needs to be asked.
@@ -56,6 +58,12 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "project_merge": ("post", "project", {"into": "{project}"}),
     "project_map": ("post", "project", {"root": "/srv/somewhere"}),
     "key_revoke": ("post", "key", {}),
+    "key_rotate": ("post", "key", {"overlap": "1"}),
+    "key_change": ("post", "key", {"name": "Another name", "rate_limit": "100"}),
+    "member_role": ("post", "colleague", {"role": "viewer"}),
+    "member_remove": ("post", "colleague", {}),
+    "member_link": ("post", "colleague", {}),
+    "invitation_withdraw": ("post", "invitation", {}),
     "thread": ("get", "thread", {}),
     "thread_edit": ("post", "thread", {"title": "Other words", "state": "open"}),
     "thread_own": ("post", "thread", {"worker_id": "{worker}"}),
@@ -150,7 +158,7 @@ def test_only_what_stands_here_is_public() -> None:
 
 
 @pytest.fixture
-def things(acme: Any, alice: Any) -> dict[str, str]:
+def things(acme: Any, alice: Any, mia: Any) -> dict[str, str]:
     """One of everything in acme."""
     session = made.session(acme, last_prompt="acme-only words")
     event = made.event(session, body='{"prompt": "acme-only words"}')
@@ -165,6 +173,8 @@ def things(acme: Any, alice: Any) -> dict[str, str]:
         "shown": made.shown(proposal),
         "project": made.project(acme, "acme-only").public_id,
         "key": new_agent(alice).key.public_id,
+        "colleague": mia.public_id,
+        "invitation": made.invitation(acme, alice).public_id,
         **made_graph.chain(acme),
         "endpoint": chains.endpoint(acme, alice, name="acme-only endpoint").public_id,
         "dream": made.run(acme, proposals=(proposal,), sessions=(session,)).public_id,
@@ -229,7 +239,8 @@ def test_a_list_holds_nothing_of_another_team(
     route: Route, things: dict[str, str], logged_in: Any, charlie: Any
 ) -> None:
     method = LISTS[route.name]
-    page = getattr(logged_in(charlie), method)(route.at("globex"), follow=True).content.decode()
+    answer = getattr(logged_in(charlie), method)(route.at("globex"), follow=True)
+    page = answer.getvalue().decode()  # of a file, too
     assert not any(thing in page for thing in (*things.values(), "acme-only"))
 
 

@@ -13,7 +13,7 @@ from memory.graph.models import Part
 from memory.graph.record import Told
 from memory.graph.refusals import gone, of_outcome
 from memory.problems import Problem, forbidden, not_found, unauthenticated
-from memory.tenants import audit, rls
+from memory.tenants import audit, limits, rls
 from memory.tenants.access import Actor, Refused, TenantRequest, brings_own_transaction, needs, require
 from memory.tenants.middleware import bearer, bound, key_actor
 from memory.tenants.models import Tenant
@@ -61,6 +61,7 @@ def post_batch(request: HttpRequest) -> HttpResponse:
     key_hash = bearer(request)
     tenant_pk = key_actor(request).tenant_pk
     lines = batches.lines_of(request.body)
+    limits.admit(key_hash, "triggers", len(lines) - 1)
     folder = tenant_pk if settings.PAYLOADS_IN_STORAGE else None
     try:
         tally = batches.record_lines(key_hash, lines, access=asked.RECORD, tenant_pk=folder)

@@ -17,7 +17,7 @@ from memory import ids
 from memory.graph import asked, hot, incoming
 from memory.problems import Problem
 from memory.tenants.door import PAGE_POLICY, DatabaseAway, away
-from memory.tenants.middleware import presented_key
+from memory.tenants.middleware import entering_key
 
 THREADS: Final = "/api/v1/threads/"
 TRIGGERS: Final = "/api/v1/triggers"
@@ -71,7 +71,7 @@ def _read(environ: Environment, path: str) -> bytes | None:
     kind, _, rest = path.rstrip("/")[len("/api/v1/") :].partition("/")
     public_id, _, door = rest.partition("/")
     try:
-        key_hash = presented_key(environ.get("HTTP_AUTHORIZATION", ""))
+        key_hash = entering_key(environ)
         if kind == "threads" and public_id.startswith("thr_"):
             if door == "":
                 return asked.found("thread", key_hash, public_id, by=hot.apart)
@@ -96,7 +96,7 @@ def _plain_size(environ: Environment) -> int | None:
 def _recorded(environ: Environment, body: bytes) -> tuple[str, bytes] | None:
     """Status and body of the answer; None where nothing was stored, for whatever reason."""
     try:
-        key_hash = presented_key(environ.get("HTTP_AUTHORIZATION", ""))
+        key_hash = entering_key(environ)
         told = incoming.read(body, idempotency_key=environ.get("HTTP_IDEMPOTENCY_KEY"))
         state, text = asked.stored(key_hash, told, tenant_pk=None, by=hot.apart)
     except DatabaseAway:

@@ -13,7 +13,7 @@ from memory.hooks.answers import answer
 from memory.hooks.batch import record_lines
 from memory.hooks.payloads import Told, known_client
 from memory.problems import Problem, forbidden, unauthenticated
-from memory.tenants import audit, rls
+from memory.tenants import audit, limits, rls
 from memory.tenants.access import brings_own_transaction
 from memory.tenants.batch import lines_of
 from memory.tenants.middleware import bearer, key_actor
@@ -55,8 +55,10 @@ def only_told(request: HttpRequest, call: receive.Call) -> HttpResponse:
 def batch(request: HttpRequest) -> HttpResponse:
     """Many events, one a line. A line that can't be stored is refused alone, by its number."""
     key_hash = welcome(request)
+    lines = lines_of(request.body)
+    limits.admit(key_hash, "events", len(lines) - 1)
     try:
-        tally = record_lines(key_hash, lines_of(request.body), told=told(request))
+        tally = record_lines(key_hash, lines, told=told(request))
     except UnknownKey:
         raise unauthenticated() from None
     except MayNotRecord:
@@ -169,7 +171,7 @@ describe(
                 "description": "Stored, or stored before",
                 "content": {"application/json": {"schema": {"type": "object"}}},
             },
-            **dict.fromkeys(("400", "401", "403", "404", "409", "413"), _PROBLEM),
+            **dict.fromkeys(("400", "401", "403", "404", "409", "413", "429"), _PROBLEM),
         },
     },
 )
@@ -210,7 +212,7 @@ describe(
                     }
                 },
             },
-            **dict.fromkeys(("400", "401", "403", "413"), _PROBLEM),
+            **dict.fromkeys(("400", "401", "403", "413", "429"), _PROBLEM),
         },
     },
 )

@@ -19,7 +19,7 @@ from memory.hooks.answers import answer
 from memory.hooks.payloads import Told, known_client
 from memory.problems import Problem
 from memory.tenants.door import PAGE_POLICY, DatabaseAway, away
-from memory.tenants.middleware import presented_key
+from memory.tenants.middleware import entering_key
 
 PREFIX: Final = "/api/v1/hooks/"
 Environment = dict[str, Any]
@@ -67,7 +67,7 @@ def _taken(environ: Environment, body: bytes) -> tuple[list[tuple[str, str]], by
     """Headers and body of the answer; None where nothing was stored, for whatever reason."""
     name = known_client(environ["PATH_INFO"][len(PREFIX) :].rstrip("/"))
     try:
-        key_hash = presented_key(environ.get("HTTP_AUTHORIZATION", ""))
+        key_hash = entering_key(environ)
         if name is None or not take.is_known(key_hash):
             return None
         call = receive.read_call(name, body, _told(environ), _header(environ, "IDEMPOTENCY_KEY"))

@@ -39,7 +39,9 @@ MAY: Final[dict[str, frozenset[str]]] = {
     "cache.manage": ADMINS | AGENT,
     "dream.start": WRITERS | AGENT,
     "key.create": WRITERS,
+    "member.read": EVERYONE,
     "member.manage": ADMINS,
+    "audit.read": ADMINS,
     "webhook.manage": ADMINS,
 }
 # What a key's scope opens. A key needs the scope, and its owner the role: the narrower of both decides.

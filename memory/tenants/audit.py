@@ -1,14 +1,23 @@
 """The audit: one hash-chained row for every change and every refusal, without bodies."""
 
+import csv
 import hashlib
-from collections.abc import Iterator
-from typing import Any
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, Any, Final
 
 import orjson
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from memory.tenants.access import Actor
-from memory.tenants.models import AuditEntry, AuditHead
+from memory.tenants.models import AuditEntry, AuditHead, Tenant
+
+_COLUMNS: Final = (
+    *("seq", "at", "actor_kind", "actor_id", "actor_label", "action", "target", "before", "after"),
+    *("outcome", "ip", "request_id", "previous_hash", "hash"),
+)
 
 
 def _hash(previous: bytes, fields: dict[str, Any]) -> bytes:
@@ -70,3 +79,80 @@ def breaks(entries: Iterator[AuditEntry]) -> Iterator[int]:
         ):
             yield entry.seq
         previous, seq = bytes(entry.hash), entry.seq
+
+
+@dataclass(frozen=True)
+class Break:
+    """A place where the chain does not hold: the entry's seq, and what is wrong there."""
+
+    seq: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Verified:
+    """How many entries were read, and where the chain does not hold."""
+
+    entries: int
+    breaks: list[Break]
+
+
+def verify(tenant: Tenant) -> Verified:
+    """Read the whole chain of a team, and whether it ends where its head says. Inside the bound transaction."""
+    found: list[Break] = []
+    previous, seq = b"", 0
+    for entry in AuditEntry.objects.filter(tenant=tenant).order_by("seq").iterator():
+        if entry.seq != seq + 1:
+            missing = f"{seq + 1} to {entry.seq - 1} are" if entry.seq - seq > 2 else f"{seq + 1} is"
+            found.append(Break(entry.seq, f"entry {missing} missing before it"))
+        elif bytes(entry.previous_hash) != previous:
+            found.append(Break(entry.seq, "it does not follow from the entry before"))
+        if bytes(entry.hash) != _hash(bytes(entry.previous_hash), _fields(entry)):
+            found.append(Break(entry.seq, "it was changed after it was written"))
+        previous, seq = bytes(entry.hash), entry.seq
+    head = AuditHead.objects.filter(tenant=tenant).first()
+    if (head.seq, bytes(head.hash)) != (seq, previous) if head else seq:
+        ends = head.seq if head else 0
+        found.append(Break(seq, f"the chain ends here, and its head says {ends}: entries were removed or added"))
+    return Verified(seq, found)
+
+
+def asked(tenant: Tenant, words: Mapping[str, str]) -> "QuerySet[AuditEntry]":
+    """The entries that fit a filter, the latest first."""
+    found = AuditEntry.objects.filter(tenant=tenant)
+    if words.get("action"):
+        found = found.filter(action__startswith=words["action"])
+    if words.get("who"):
+        found = found.filter(Q(actor_label__icontains=words["who"]) | Q(actor_id=words["who"]))
+    if words.get("target"):
+        found = found.filter(target__icontains=words["target"])
+    if words.get("outcome") in ("done", "refused"):
+        found = found.filter(outcome=words["outcome"])
+    return found.order_by("-seq")
+
+
+def written(entries: "QuerySet[AuditEntry]", form: str, file: IO[bytes]) -> int:
+    """The entries as CSV or NDJSON, with their hashes, so that the chain can be checked elsewhere; how many."""
+    text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+    table = csv.writer(text)
+    if form == "csv":
+        table.writerow(_COLUMNS)
+    count = 0
+    for entry in entries.iterator():
+        count += 1
+        hashes = {"previous_hash": bytes(entry.previous_hash).hex(), "hash": bytes(entry.hash).hex()}
+        line = {**_fields(entry), **hashes}
+        if form == "csv":
+            kind, public_id, label = line.pop("actor")
+            line |= {"actor_kind": kind, "actor_id": public_id, "actor_label": label}
+            table.writerow([_cell(line[column]) for column in _COLUMNS])
+        else:
+            text.write(orjson.dumps(line).decode() + "\n")
+    text.detach()
+    return count
+
+
+def _cell(value: Any) -> str:
+    # A spreadsheet takes what begins so for a formula, and labels are what people and agents chose.
+    said = str(value)
+    return f"'{said}" if said.startswith(("=", "+", "-", "@", "\t", "\r")) else said

@@ -4,8 +4,63 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth import authenticate, password_validation
+from django.http import HttpRequest
 
-from memory.tenants.models import User
+from memory.tenants.access import DEFAULT_SCOPES
+from memory.tenants.keys import openable_scopes
+from memory.tenants.models import RATE_LIMIT, Role, User
+
+LOCKED = (
+    "Too many wrong passwords for this address from where you are. Try again in 15 minutes, or come in by a login"
+    " link. Other people, and you elsewhere, are not held up."
+)
+SCOPE_WORDS = {
+    "ingest": "Record: hooks, events, triggers",
+    "read": "Read: notes, sessions, threads",
+    "propose": "Propose changes to notes",
+    "cache": "Use the caches",
+    "dream": "Start dreams",
+    "admin": "Administer: projects, caches, delete records",
+}
+
+
+class KeyForm(forms.Form):
+    """A new agent key."""
+
+    name = forms.CharField(max_length=120, label="Name", help_text="Where it is used, e.g. CI of payments.")
+    scopes = forms.MultipleChoiceField(label="It may", widget=forms.CheckboxSelectMultiple, initial=DEFAULT_SCOPES)
+    days = forms.ChoiceField(
+        label="Ends after",
+        choices=[("365", "a year"), ("90", "90 days"), ("30", "30 days"), ("7", "a week"), ("1", "a day")],
+    )
+    rate_limit = forms.IntegerField(label="Calls a minute", min_value=1, max_value=10_000_000, initial=RATE_LIMIT)
+
+    def __init__(self, *args: Any, role: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # No more than the role of whoever it belongs to.
+        choices = [(scope, SCOPE_WORDS[scope]) for scope in openable_scopes(role)]
+        self.fields["scopes"].choices = choices  # type: ignore[attr-defined]
+
+
+class KeyChangeForm(forms.Form):
+    """A key's name and limit."""
+
+    name = forms.CharField(max_length=120)
+    rate_limit = forms.IntegerField(min_value=1, max_value=10_000_000)
+
+
+class OverlapForm(forms.Form):
+    """How long the old secret of a key stays good."""
+
+    CHOICES = (("24", "one day"), ("1", "one hour"), ("168", "a week"), ("0", "not at all: it leaked"))
+    overlap = forms.ChoiceField(choices=CHOICES)
+
+
+class InviteForm(forms.Form):
+    """Whom to invite, and as what."""
+
+    email = forms.EmailField(label="E-mail address", max_length=254)
+    role = forms.ChoiceField(label="Role", choices=Role.choices, initial=Role.MEMBER)
 
 
 class LoginForm(forms.Form):
@@ -16,12 +71,20 @@ class LoginForm(forms.Form):
         label="Password", max_length=200, widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
     )
     user: User
+    is_locked = False
+
+    def __init__(self, *args: Any, request: HttpRequest, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.request = request
 
     def clean(self) -> dict[str, Any]:
         fields = super().clean() or {}
         email, password = fields.get("email"), fields.get("password")
         if email and password:
-            user = authenticate(username=email.lower(), password=password)
+            user = authenticate(self.request, username=email.lower(), password=password)
+            if is_locked(self.request):
+                self.is_locked = True
+                raise forms.ValidationError(LOCKED)
             if not isinstance(user, User):
                 # One sentence for both: who has an account here is nobody's business.
                 raise forms.ValidationError("This e-mail address and password do not belong together.")
@@ -29,7 +92,45 @@ class LoginForm(forms.Form):
         return fields
 
 
+class ProofForm(forms.Form):
+    """The password of who is logged in, once more."""
+
+    password = forms.CharField(
+        label="Password",
+        max_length=200,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password", "autofocus": True}),
+    )
+
+    def __init__(self, user: User, *args: Any, request: HttpRequest, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.user, self.request = user, request
+
+    def clean_password(self) -> str:
+        said = str(self.cleaned_data["password"])
+        check_password(self.user, said, self.request)
+        return said
+
+
+def check_password(user: User, said: str, request: HttpRequest) -> None:
+    """Raises ValidationError unless it is the person's; counted like a login."""
+    found = authenticate(request, username=user.email, password=said)
+    if is_locked(request):
+        raise forms.ValidationError(LOCKED)
+    if found is None or found.pk != user.pk:
+        raise forms.ValidationError("This is not your password.")
+
+
+def is_locked(request: HttpRequest) -> bool:
+    """Whether this address tried too often for this person; set by django-axes."""
+    return bool(getattr(request, "axes_locked_out", False))
+
+
 class PasswordForm(forms.Form):
+    old = forms.CharField(
+        label="Password until now",
+        max_length=200,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password", "autofocus": True}),
+    )
     password1 = forms.CharField(
         label="New password",
         max_length=200,
@@ -40,9 +141,16 @@ class PasswordForm(forms.Form):
         label="The same again", max_length=200, widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})
     )
 
-    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, user: User, *args: Any, asks_old: bool, request: HttpRequest, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.user = user
+        self.user, self.request = user, request
+        if not asks_old:
+            del self.fields["old"]
+
+    def clean_old(self) -> str:
+        said = str(self.cleaned_data["old"])
+        check_password(self.user, said, self.request)
+        return said
 
     def clean(self) -> dict[str, Any]:
         fields = super().clean() or {}

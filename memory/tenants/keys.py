@@ -11,17 +11,22 @@ from typing import Final
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum
 from django.utils import timezone
 
 from memory.tenants import audit
-from memory.tenants.access import DEFAULT_SCOPES, SCOPES, Actor, require
-from memory.tenants.models import AgentKey, LoginLink, Member, Tenant
+from memory.tenants.access import DEFAULT_SCOPES, MAY, SCOPES, Actor, Refused, require
+from memory.tenants.models import RATE_LIMIT, AgentKey, KeyDay, LoginLink, Member, Tenant
 
 ALPHABET: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
 PREFIX: Final = "tm_live_"
 LINK_LIFE: Final = timedelta(days=7)
 KEY_LIFE: Final = timedelta(days=365)
+MOST_OVERLAP: Final = timedelta(days=7)
+
+
+class NotUsable(Exception):
+    """The key is revoked or expired."""
 
 
 def base62(number: int, width: int) -> str:
@@ -49,7 +54,16 @@ def digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-def make_key(member: Member, *, name: str, scopes: Sequence[str] = DEFAULT_SCOPES, by: Actor) -> tuple[AgentKey, str]:
+def make_key(
+    member: Member,
+    *,
+    name: str,
+    scopes: Sequence[str] = DEFAULT_SCOPES,
+    life: timedelta = KEY_LIFE,
+    rate_limit: int = RATE_LIMIT,
+    rotated_from: AgentKey | None = None,
+    by: Actor,
+) -> tuple[AgentKey, str]:
     """A new key of a member, and its secret, which nobody can read again. Raises Refused, ValueError."""
     require(by, "key.create")
     unknown = set(scopes) - set(SCOPES)
@@ -63,10 +77,85 @@ def make_key(member: Member, *, name: str, scopes: Sequence[str] = DEFAULT_SCOPE
         hash=digest(secret),
         display=f"{secret[:11]}…{secret[-4:]}",
         scopes=sorted(scopes),
-        expires_at=timezone.now() + KEY_LIFE,
+        expires_at=timezone.now() + min(life, KEY_LIFE),
+        rate_limit=rate_limit,
+        rotated_from=rotated_from,
     )
-    audit.record(by, "key.create", key.public_id, after=key.display)
+    opens = f"{key.display} {','.join(key.scopes)} {rate_limit}/min until {key.expires_at:%F}"
+    audit.record(by, "key.create", key.public_id, before=rotated_from.public_id if rotated_from else "", after=opens)
     return key, secret
+
+
+def rotate_key(key: AgentKey, *, overlap: timedelta, by: Actor) -> tuple[AgentKey, str]:
+    """A new key in the place of an old one, which stays good for `overlap`. Raises Refused, NotUsable.
+
+    Only its member may: whoever sees the new secret acts as them.
+    """
+    if str(key.member_id) != by.member_pk:
+        raise Refused("key.create")
+    locked = AgentKey.objects.select_for_update().get(pk=key.pk)
+    now = timezone.now()
+    if locked.revoked_at or (locked.expires_at and locked.expires_at <= now):
+        raise NotUsable(locked.public_id)
+    made = make_key(
+        key.member,
+        name=key.name,
+        scopes=key.scopes,
+        rate_limit=key.rate_limit,
+        rotated_from=locked,
+        by=by,
+    )
+    ends = now + min(max(overlap, timedelta(0)), MOST_OVERLAP)
+    locked.expires_at = min(locked.expires_at or ends, ends)
+    locked.save(update_fields=["expires_at"])
+    audit.record(by, "key.rotate", key.public_id, before=key.display, after=f"good until {locked.expires_at:%F %T}")
+    return made
+
+
+def change_key(key: AgentKey, *, name: str, rate_limit: int, by: Actor) -> None:
+    """Another name and limit. Raises Refused."""
+    if str(key.member_id) != by.member_pk:
+        require(by, "member.manage")
+    before = f"{key.name} {key.rate_limit}/min"
+    key.name, key.rate_limit = name[:120], rate_limit
+    key.save(update_fields=["name", "rate_limit"])
+    audit.record(by, "key.change", key.public_id, before=before, after=f"{key.name} {rate_limit}/min")
+
+
+def openable_scopes(role: str) -> list[str]:
+    """The scopes that open something to a key of a member with this role."""
+    return [scope for scope, actions in SCOPES.items() if any({role, "agent"} <= MAY[action] for action in actions)]
+
+
+@dataclass(frozen=True)
+class Week:
+    """What a key asked for in the last seven days, the busiest door first."""
+
+    calls: int
+    refused: int
+    doors: list[tuple[str, int]]
+
+
+def week_of(tenant: Tenant) -> dict[object, Week]:
+    """By key: what each did this week; a key that did nothing is missing."""
+    since = timezone.now().date() - timedelta(days=6)
+    rows = KeyDay.objects.filter(tenant=tenant, day__gte=since).values("key_id", "door")
+    counted: dict[object, list[tuple[str, int, int]]] = {}
+    for row in rows.annotate(sum_calls=Sum("calls"), sum_refused=Sum("refused")).order_by("-sum_calls", "door"):
+        counted.setdefault(row["key_id"], []).append((row["door"], row["sum_calls"], row["sum_refused"]))
+    return {
+        key: Week(
+            sum(calls for _, calls, _ in doors),
+            sum(refused for *_, refused in doors),
+            [(door, calls) for door, calls, _ in doors if calls],
+        )
+        for key, doors in counted.items()
+    }
+
+
+def is_open(key: AgentKey) -> bool:
+    """Whether the key opens the door now."""
+    return key.revoked_at is None and (key.expires_at is None or key.expires_at > timezone.now())
 
 
 def usable_keys(member: Member) -> "QuerySet[AgentKey]":

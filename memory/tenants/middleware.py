@@ -1,6 +1,7 @@
 """The tenant's transaction: whose request it is, and one bound transaction around it."""
 
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from django.contrib.auth.views import redirect_to_login
@@ -11,7 +12,7 @@ from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
 
 from memory import problems
-from memory.tenants import audit, rls
+from memory.tenants import audit, limits, rls
 from memory.tenants.access import Actor, Refused, member_actor
 from memory.tenants.keys import digest, is_well_formed
 from memory.tenants.models import Member, Tenant
@@ -87,8 +88,17 @@ def client_ip(request: HttpRequest) -> str:
 
 
 def bearer(request: HttpRequest) -> bytes:
-    """The SHA-256 of the presented key. Raises Problem 401 where there is none of the right form."""
-    return presented_key(request.META.get("HTTP_AUTHORIZATION", ""))
+    """The SHA-256 of the presented key, let in. Raises Problem 401 where it has not the right form, and 429."""
+    return entering_key(request.META)
+
+
+def entering_key(environ: dict[str, Any]) -> bytes:
+    """The same of a WSGI environment. A request counts once, by however many lanes and checks it passes."""
+    key_hash = presented_key(environ.get("HTTP_AUTHORIZATION", ""))
+    if "team_memory.admitted" not in environ:
+        limits.admit(key_hash, limits.door_of(environ))
+        environ["team_memory.admitted"] = True
+    return key_hash
 
 
 def presented_key(authorization: str) -> bytes:

@@ -9,6 +9,8 @@ from django.db.models import Q
 from memory import ids
 from memory.tenants.rls import NIL
 
+RATE_LIMIT = 600_000
+
 
 def tenant_id() -> str:
     return ids.mint("tenant")
@@ -20,6 +22,10 @@ def member_id() -> str:
 
 def key_id() -> str:
     return ids.mint("key")
+
+
+def invitation_id() -> str:
+    return ids.mint("invitation")
 
 
 class UserManager(BaseUserManager["User"]):
@@ -131,12 +137,90 @@ class AgentKey(TenantOwned):
     expires_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
     last_used_at = models.DateTimeField(null=True)
+    # Calls a minute. The default is above what one machine serves: it stops a loop across machines, and no import.
+    rate_limit = models.IntegerField(default=RATE_LIMIT, db_default=RATE_LIMIT)
+    rotated_from = models.ForeignKey(
+        "self", models.SET_NULL, null=True, db_constraint=False, db_index=False, related_name="+"
+    )
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["tenant", "public_id"], name="one_key_per_id")]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "public_id"], name="one_key_per_id"),
+            models.CheckConstraint(condition=Q(rate_limit__gte=1), name="a_key_may_call_at_least_once_a_minute"),
+        ]
 
     def __str__(self) -> str:
         return self.display
+
+
+class KeySpend(models.Model):
+    """How far a key has spent its calls in advance (GCRA): up to a minute from now."""
+
+    key = models.OneToOneField(AgentKey, models.CASCADE, db_constraint=False, primary_key=True, related_name="+")
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="+")
+    spent_until = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return str(self.key_id)
+
+
+class KeyDay(TenantOwned):
+    """What a key asked for on one day, by the first word of the address."""
+
+    key = models.ForeignKey(AgentKey, models.CASCADE, db_constraint=False, db_index=False, related_name="days")
+    day = models.DateField()
+    door = models.CharField(max_length=24)
+    calls = models.BigIntegerField(default=0)
+    refused = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["key", "day", "door"], name="one_count_per_key_day_and_door")]
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.door} {self.calls}"
+
+
+class Invitation(TenantOwned):
+    """A one-time way into a team, for one e-mail address. Only the token's SHA-256 is kept."""
+
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="invitations")
+    public_id = models.CharField(max_length=100, default=invitation_id)
+    email = models.EmailField(max_length=254)
+    role = models.CharField(max_length=12, choices=Role.choices)
+    invited_by = models.ForeignKey(Member, models.CASCADE, db_constraint=False, db_index=False, related_name="+")
+    hash = models.BinaryField(unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True)
+    withdrawn_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "public_id"], name="one_invitation_per_id"),
+            models.UniqueConstraint(
+                fields=["email", "tenant"],
+                condition=Q(accepted_at=None, withdrawn_at=None),
+                name="one_open_invitation_per_address",
+            ),
+            models.CheckConstraint(condition=Q(role__in=Role.values), name="an_invitation_has_a_known_role"),
+        ]
+
+    def __str__(self) -> str:
+        return self.email
+
+
+class Browser(models.Model):
+    """A browser in which a user is logged in; it goes with its session."""
+
+    id = models.UUIDField(primary_key=True, default=ids.new_key, editable=False)
+    user = models.ForeignKey(User, models.CASCADE, related_name="browsers")
+    session_key = models.CharField(max_length=40, unique=True)
+    ip = models.CharField(max_length=60, blank=True)
+    agent = models.CharField(max_length=300, blank=True)
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.at}"
 
 
 class LoginLink(TenantOwned):

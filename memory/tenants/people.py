@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
 
 from memory.tenants import audit, keys, rls
-from memory.tenants.access import DEFAULT_SCOPES, Actor, Refused, command_actor, require
+from memory.tenants.access import DEFAULT_SCOPES, Actor, Refused, command_actor, member_actor, require
 from memory.tenants.models import Member, Role, Tenant, User
 
 SLUG = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?$")
@@ -167,3 +168,81 @@ def teams_of(user_pk: str) -> list[Membership]:
 
 def user_by_key(user_pk: str) -> User:
     return User.objects.get(pk=user_pk)
+
+
+def login_link_for(member: Member, *, by: Actor) -> str:
+    """A login link for a member who lost their password. Raises Refused, InvalidMember.
+
+    Not for who is in other teams too: the link would let whoever holds it into those.
+    """
+    require(by, "member.manage")
+    if member.role == "owner" and by.role != "owner":
+        raise Refused("member.manage")
+    if len(teams_of(str(member.user_id))) > 1:
+        raise InvalidMember(
+            f"{member.user.email} is in other teams too. Whoever runs the server makes a link: manage.py login_link"
+            f" {member.user.email}"
+        )
+    return keys.make_login_link(member, by=by)
+
+
+def change_role(member: Member, role: str, *, by: Actor) -> None:
+    """Another role for a member. Raises Refused, InvalidMember."""
+    add_member(Tenant.objects.get(pk=member.tenant_id), member.user.email, role=role, by=by)
+
+
+def remove_member(member: Member, *, by: Actor) -> None:
+    """Take a member, and what their keys open, out of the team; what they did stays theirs. One may also leave.
+
+    Raises Refused, InvalidMember.
+    """
+    if str(member.pk) != by.member_pk:
+        require(by, "member.manage")
+    # Of the last two owners that remove each other one must wait, and then sees that it would be the last.
+    tenant = Tenant.objects.select_for_update().get(pk=member.tenant_id)
+    locked = Member.objects.select_related("user").get(pk=member.pk)
+    if locked.removed_at is not None:
+        return
+    if locked.role == "owner" and str(member.pk) != by.member_pk and by.role != "owner":
+        raise Refused("member.manage")
+    if locked.role == "owner" and not _other_owner(tenant, locked.user):
+        raise InvalidMember(f"{locked.user.email} is the only owner of {tenant.slug}: make another owner first.")
+    locked.removed_at = timezone.now()
+    locked.save(update_fields=["removed_at"])
+    # They stop with their member, and must not come back with them.
+    ended = locked.keys.filter(revoked_at__isnull=True).update(revoked_at=timezone.now())
+    audit.record(by, "member.remove", locked.public_id, before=locked.role, after=f"{ended} keys revoked")
+
+
+def record_in_teams(user: User, action: str, *, ip: str = "", request_id: str = "") -> None:
+    """What a person did to their own account, in the audit of each team that trusts it."""
+    for team in teams_of(str(user.pk)):
+        with rls.tenant_scope(str(team.tenant.pk)):
+            member = Member.objects.get(tenant=team.tenant, user=user)
+            audit.record(member_actor(member, ip=ip, request_id=request_id), action, member.public_id)
+
+
+def new_user(email: str) -> User:
+    """A person who has no account yet, not stored."""
+    return User(email=email)
+
+
+def keep_user(user: User, password: str) -> User | None:
+    """The account with its first password; None where another request made one for the address a moment before."""
+    user.set_password(password)
+    try:
+        with transaction.atomic():
+            user.save(force_insert=True)
+    except IntegrityError:
+        return None
+    return user
+
+
+def membership_of(email: str, *, slug: str | None = None) -> Member | None:
+    """The membership of a person in the team called `slug`, or in their first one; None where there is none."""
+    user = User.objects.filter(email=email).first()
+    teams = [team.tenant for team in teams_of(str(user.pk)) if slug in (None, team.tenant.slug)] if user else []
+    if not teams:
+        return None
+    with rls.tenant_scope(str(teams[0].pk)):
+        return Member.objects.select_related("tenant", "user").get(tenant=teams[0], user=user)

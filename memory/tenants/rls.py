@@ -16,6 +16,8 @@ NIL: Final = "00000000-0000-0000-0000-000000000000"
 BOUND: Final = "(SELECT current_setting('app.tenant_id', true))::uuid"
 CROSSINGS: Final = (
     "key_login",
+    "spend_key",
+    "peek_invitation",
     "enter_door",
     "claim_login_link",
     "peek_login_link",

@@ -8,36 +8,28 @@ from django.contrib.auth import logout as close_session
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory.tenants import connect as connecting
-from memory.tenants import keys
+from memory.tenants import keys, people
 from memory.tenants.access import TenantRequest, needs, public
 from memory.tenants.forms import LoginForm, PasswordForm
+from memory.tenants.leads import BACKEND, safe_next
+from memory.tenants.middleware import client_ip
 from memory.tenants.people import teams_of, user_by_key
-
-BACKEND = "django.contrib.auth.backends.ModelBackend"
-
-
-def safe_next(request: HttpRequest) -> str:
-    """Where to go after login: only an address of ours."""
-    asked = request.POST.get("next") or request.GET.get("next") or ""
-    if url_has_allowed_host_and_scheme(asked, allowed_hosts={request.get_host()}, require_https=request.is_secure()):
-        return asked
-    return reverse("choose")
+from memory.tenants.proof import is_fresh, log_out_everywhere, recently, remember_browser
 
 
 @public
 @require_http_methods(["GET", "POST"])
 def login(request: HttpRequest) -> HttpResponse:
-    form = LoginForm(request.POST or None)
+    form = LoginForm(request.POST or None, request=request)
     if request.method == "POST" and form.is_valid():
         open_session(request, form.user, backend=BACKEND)
         return redirect(safe_next(request))
-    status = 422 if request.method == "POST" else 200
+    status = 429 if form.is_locked else 422 if request.method == "POST" else 200
     return render(request, "tenants/login.html", {"form": form, "next": request.GET.get("next", "")}, status=status)
 
 
@@ -58,6 +50,7 @@ def link(request: HttpRequest, token: str) -> HttpResponse:
     user = user_by_key(found.user_pk)
     if request.method == "POST":
         open_session(request, user, backend=BACKEND)
+        request.session["came_by_link"] = True
         inbox = reverse("inbox", args=[found.tenant_slug])
         return redirect(inbox if user.has_usable_password() else f"{reverse('password')}?next={inbox}")
     context = {"is_valid": True, "link_name": user.name or user.email, "link_tenant": found.tenant_slug, "token": token}
@@ -68,9 +61,21 @@ def link(request: HttpRequest, token: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "POST"])
 def password(request: HttpRequest) -> HttpResponse:
-    form = PasswordForm(request.user, request.POST or None)  # type: ignore[arg-type]
+    user: Any = request.user
+    # Who lost their password comes by a link, a moment ago.
+    by_link = is_fresh(request) and bool(request.session.get("came_by_link"))
+    if not user.has_usable_password() and not is_fresh(request):
+        return redirect(f"{reverse('prove')}?next={reverse('password')}")
+    form = PasswordForm(
+        user, request.POST or None, asks_old=user.has_usable_password() and not by_link, request=request
+    )
     if request.method == "POST" and form.is_valid():
         update_session_auth_hash(request, form.save())
+        request.session.pop("came_by_link", None)
+        # Django ends the other sessions at their next request; their list ends now.
+        log_out_everywhere(user, but=request.session.session_key)
+        remember_browser(request)
+        people.record_in_teams(user, "password.change", ip=client_ip(request), request_id=request.request_id)  # type: ignore[attr-defined]
         return redirect(safe_next(request))
     status = 422 if request.method == "POST" else 200
     return render(request, "tenants/password.html", {"form": form, "next": safe_next(request)}, status=status)
@@ -89,6 +94,7 @@ def choose(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @needs("note.read")
+@recently
 def connect(request: TenantRequest, slug: str) -> HttpResponse:
     """One paste for Claude Code. A POST makes a key and shows it, once."""
     context: dict[str, Any] = {}
@@ -105,14 +111,6 @@ def connect(request: TenantRequest, slug: str) -> HttpResponse:
         return render(request, "tenants/_first_event.html", context)
     context["agent_keys"] = keys.usable_keys(request.member)  # type: ignore[arg-type]
     return render(request, "tenants/connect.html", context)
-
-
-@require_POST
-@needs("note.read")
-def key_revoke(request: TenantRequest, slug: str, key_id: str) -> HttpResponse:
-    key = get_object_or_404(keys.revocable_keys(request.tenant, by=request.actor), public_id=key_id)
-    keys.revoke_key(key, by=request.actor)
-    return redirect("connect", slug)
 
 
 def first_event(request: TenantRequest) -> Any:

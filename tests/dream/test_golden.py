@@ -60,6 +60,7 @@ def notes(django_db_setup: None, django_db_blocker: Any) -> Iterator[dict[str, s
         yield {"texts": texts, "cited": cited, "again": again.state, "after": after}  # type: ignore[dict-item]
         with migrator() as cleaner:
             cleaner.execute("DELETE FROM tenants_tenant")
+            cleaner.execute("DELETE FROM tenants_browser")
             cleaner.execute("DELETE FROM tenants_user")
 
 

@@ -127,3 +127,11 @@ def run(
         for read in sessions:
             Window.objects.create(tenant=tenant, run=made, session=read, from_seq=1, to_seq=3, outcome="done")
     return made
+
+
+def invitation(tenant: Any, by: Any) -> Any:
+    """An open invitation."""
+    from memory.tenants import invitations
+
+    with rls.tenant_scope(str(tenant.pk)):
+        return invitations.invite(tenant, "nina@acme-only.test", role="member", by=member_actor(by))[0]

@@ -13,6 +13,11 @@ from memory.tenants.models import AuditEntry, Member, Tenant
 from tests import database
 
 UNOWNED = {
+    "tenants_browser",
+    "axes_accessattempt",
+    "axes_accessattemptexpiration",
+    "axes_accessfailurelog",
+    "axes_accesslog",
     "tenants_user",
     "django_session",
     "django_content_type",

@@ -1,0 +1,103 @@
+"""The page of agent keys: made, watched, changed, given a new secret, ended."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from memory.tenants import keys
+from memory.tenants.access import TenantRequest, needs, require
+from memory.tenants.forms import KeyChangeForm, KeyForm, OverlapForm
+from memory.tenants.proof import recently
+
+SHOWN = 200
+
+
+@require_http_methods(["GET", "POST"])
+@needs("note.read")
+@recently
+def key_list(request: TenantRequest, slug: str) -> HttpResponse:
+    """The keys this person may end, with what each did this week. A POST makes one and shows its secret, once."""
+    if request.method == "GET":
+        return _list(request, KeyForm(role=request.actor.role))
+    require(request.actor, "key.create")
+    form = KeyForm(request.POST, role=request.actor.role)
+    if not form.is_valid():
+        return _list(request, form, status=422)
+    said = form.cleaned_data
+    made, secret = keys.make_key(
+        request.member,  # type: ignore[arg-type]
+        name=said["name"],
+        scopes=said["scopes"],
+        life=timedelta(days=int(said["days"])),
+        rate_limit=said["rate_limit"],
+        by=request.actor,
+    )
+    return _list(request, KeyForm(role=request.actor.role), made=made, secret=secret)
+
+
+def _list(request: TenantRequest, form: KeyForm, *, status: int = 200, **shown: Any) -> HttpResponse:
+    week = keys.week_of(request.tenant)
+    found = keys.revocable_keys(request.tenant, by=request.actor).select_related("member")
+    rows = [
+        {
+            "key": key,
+            "week": week.get(key.pk),
+            "is_open": keys.is_open(key),
+            "is_mine": str(key.member_id) == request.actor.member_pk,
+        }
+        for key in found.order_by("-created_at", "-id")[:SHOWN]
+    ]
+    context = {
+        "open_rows": [row for row in rows if row["is_open"]],
+        "ended_rows": [row for row in rows if not row["is_open"]],
+        "form": form,
+        "overlaps": OverlapForm.CHOICES,
+        **shown,
+    }
+    return render(request, "tenants/keys.html", context, status=status)
+
+
+@require_POST
+@needs("note.read")
+@recently
+def key_rotate(request: TenantRequest, slug: str, key_id: str) -> HttpResponse:
+    """A new secret; the old one stays good for as long as asked."""
+    key = get_object_or_404(keys.revocable_keys(request.tenant, by=request.actor), public_id=key_id)
+    form = OverlapForm(request.POST)
+    hours = int(form.cleaned_data["overlap"]) if form.is_valid() else 24
+    try:
+        made, secret = keys.rotate_key(key, overlap=timedelta(hours=hours), by=request.actor)
+    except keys.NotUsable:
+        messages.error(request, "This key has ended: make a new one.")
+        return redirect("keys", slug)
+    return _list(request, KeyForm(role=request.actor.role), made=made, secret=secret, replaced=key)
+
+
+@require_POST
+@needs("note.read")
+@recently
+def key_change(request: TenantRequest, slug: str, key_id: str) -> HttpResponse:
+    """Another name and limit."""
+    key = get_object_or_404(keys.revocable_keys(request.tenant, by=request.actor), public_id=key_id)
+    form = KeyChangeForm(request.POST)
+    if form.is_valid():
+        said = form.cleaned_data
+        keys.change_key(key, name=said["name"], rate_limit=said["rate_limit"], by=request.actor)
+        messages.success(request, f"{key.name} may make {key.rate_limit:,} calls a minute.")
+    else:
+        messages.error(request, "Nothing was changed: a key needs a name and a limit from 1 to 10,000,000.")
+    return redirect("keys", slug)
+
+
+@require_POST
+@needs("note.read")
+def key_revoke(request: TenantRequest, slug: str, key_id: str) -> HttpResponse:
+    """End a key. Whoever sees a leak must not be asked for a password first."""
+    key = get_object_or_404(keys.revocable_keys(request.tenant, by=request.actor), public_id=key_id)
+    keys.revoke_key(key, by=request.actor)
+    messages.success(request, f"{key.name} opens nothing any more.")
+    return redirect("keys" if request.POST.get("back") == "keys" else "connect", slug)
