@@ -22,6 +22,7 @@ from tests.pages import chains, made
 PUBLIC = {"home", "healthz", "readyz", "login", "link", "logout", "password", "choose", "schema", "api-docs"}
 PUBLIC |= {"api-webhook"}  # a call proves itself by its endpoint's secret
 PUBLIC |= {"hook-script", "hook-digest"}  # who installs it has no key on that machine yet
+PUBLIC |= {"cache-client", "cache-client-digest"}
 # Addresses of a team without an id in them: what another team has must not be in the answer.
 LISTS = {
     "inbox": "get", "docs": "get", "notes": "get", "note_new": "get", "sessions": "get", "dreams": "get",
