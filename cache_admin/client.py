@@ -329,7 +329,7 @@ class Cache:
     def lookup(self, tool: str, arguments: Mapping[str, Any], **more: Any) -> dict[str, Any] | None:
         """The server's answer to one call, as `POST /cache/tools/lookup` describes it."""
         environment = {**self.environment, **(more.pop("environment", None) or {})}
-        context = {**self.context, "environment": environment} if environment else self.context
+        context = {**self.context, **({"environment": environment} if environment else {}), **more.pop("context", {})}
         body = {"tool": tool, "arguments": arguments, "context": context, **more}
         return self._json("POST", "/cache/tools/lookup", body)
 

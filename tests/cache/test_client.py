@@ -23,6 +23,7 @@ from cache_admin import client, policies
 from cache_admin.client import Cache, cached, files, tree
 from memory.hooks import client as hook
 from memory.tenants.access import member_actor
+from tests.cache import replay
 from tests.conftest import Agent, new_agent, served
 
 SCRIPT = Path(client.__file__)
@@ -249,6 +250,18 @@ def test_the_other_doors(desk: Cache, root: Path) -> None:
     read(paths[0])
     assert desk.invalidate(paths=["f0.py"]) == {"removed": 1}
     assert "fault" not in desk.stats
+
+
+SLICE = Path(__file__).parents[1] / "data" / "sessions" / "attio-mcp-server"
+
+
+def test_recorded_sessions_are_served_nothing_stale(desk: Cache) -> None:
+    """One session of a real project: what is served is what the log says the tool returned."""
+    sessions = replay.sessions_of(SLICE)[5:6]
+    desk.root = desk.context["root"] = str(sessions[0][0]["payload"]["cwd"])
+    found = replay.replay(sessions, desk)
+    assert found.stale == [] and found.counts["hit"] >= 1 and found.counts["unknown_state"] > found.counts["hit"]
+    assert found.counts["tokens_saved"] > 500 and "fault" not in desk.stats
 
 
 @contextmanager
