@@ -139,8 +139,8 @@ def analyses_lookup(request: Request) -> Response:
     wanted, project = shapes.batch(request.data)
     actor = request.actor  # type: ignore[attr-defined]
     tenant = request.tenant  # type: ignore[attr-defined]
-    found = analyses.look(tenant, wanted, by=actor, project_pk=projects.pk_of(tenant, project, by=actor))
-    return Response({"items": found, "hits": sum(one["status"] == "hit" for one in found)})
+    found, hits = analyses.look(tenant, wanted, by=actor, project_pk=projects.pk_of(tenant, project, by=actor))
+    return Response({"items": found, "hits": hits})
 
 
 @extend_schema(
