@@ -252,6 +252,30 @@ def test_the_other_doors(desk: Cache, root: Path) -> None:
     assert "fault" not in desk.stats
 
 
+def test_the_watcher_tells_what_changes_outside_the_agents(desk: Cache, address: str, agent: Agent, root: Path) -> None:
+    (root / "b.py").write_text("b")
+    ran: Counter[str] = Counter()
+    read = reader(desk, ran)
+    for name in ("a.py", "b.py"):
+        read(str(root / name))
+    environment = {**os.environ, "TEAM_MEMORY_URL": address, "TEAM_MEMORY_KEY": agent.secret, "HOME": str(root / "h")}
+    command = [sys.executable, hook.__file__, "watch", str(root), "--interval", "0.1"]
+    watcher = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        assert watcher.stdout is not None and watcher.stdout.readline().startswith("Watching 2 files")
+        (root / "a.py").write_text("from an editor\n")
+        (root / "b.py").touch()
+        (root / "c.py").write_text("new")
+        told = [watcher.stdout.readline()]
+        while sum(int(line.split()[0]) for line in told) < 3:
+            told.append(watcher.stdout.readline())
+        assert sum(int(line.split()[2]) for line in told) == 1, "what is still of the same content stays"
+    finally:
+        watcher.send_signal(signal.SIGINT)
+        assert watcher.wait(20) == 0
+    assert read(str(root / "b.py")) == "b" and ran["read"] == 2
+
+
 SLICE = Path(__file__).parents[1] / "data" / "sessions" / "attio-mcp-server"
 
 
