@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 import orjson
+import psycopg
 from django.db import connection
 from django.utils import timezone
 
@@ -19,34 +20,14 @@ from memory.tenants.models import Tenant
 
 MOST: Final = 1_000
 CLEAN_AFTER: Final = timedelta(hours=1)
+_ASKED: Final = ("content_hash", "analysis_type", "version", "parameters", "path")
 
-# OFFSET 0 keeps the planner from turning the loop around: each content is looked up by its index.
-_FIND: Final = """
-SELECT g.i, a.id, a.public_id, a.content::text, a.made_by::text, a.created_at, a.tokens,
-  coalesce(a.duration_ms, 0), a.bound_path <> ''
-FROM jsonb_to_recordset(%s::jsonb) AS g(i int, h varchar, t varchar, v varchar, p varchar, f varchar)
-CROSS JOIN LATERAL (SELECT * FROM cache_admin_analysis k WHERE k.content_hash = g.h AND k.analysis_type = g.t
-  AND k.version = g.v AND k.parameters = g.p AND k.bound_path IN ('', g.f) OFFSET 0) AS a
-WHERE (NOT a.is_limited AND NOT EXISTS (SELECT FROM cache_admin_projectlimit l WHERE l.project_id = a.project_id))
-   OR EXISTS (SELECT FROM cache_admin_projectlimit l WHERE l.project_id = a.project_id AND l.member_id = %s::uuid)
-"""
-_USED: Final = """
-UPDATE cache_admin_analysis SET last_used_at = now()
-WHERE id IN (SELECT id FROM cache_admin_analysis
-  WHERE id = ANY (%s::uuid[]) AND last_used_at < now() - interval '1 hour' ORDER BY id FOR UPDATE SKIP LOCKED)
-"""
 _SEEN: Final = """
 INSERT INTO cache_admin_analysispath (id, tenant_id, analysis_id, project_id, path, uses, last_at)
 SELECT gen_random_uuid(), %s::uuid, g.a, %s::uuid, g.f, count(*), now()
 FROM jsonb_to_recordset(%s::jsonb) AS g(a uuid, f text)
 GROUP BY g.a, g.f ORDER BY g.a, g.f
 ON CONFLICT (analysis_id, path) DO UPDATE SET uses = cache_admin_analysispath.uses + excluded.uses, last_at = now()
-"""
-_COUNT: Final = """
-INSERT INTO cache_admin_lookup (id, tenant_id, at, tool, kind, status, reason, would_hit, tokens_stored,
-  tokens_returned, saved_ms, hash_us, lookup_us, embed_us, member)
-SELECT gen_random_uuid(), %s::uuid, now(), g.t, 'analysis', g.s, g.r, g.s = 'hit', g.k, g.k, g.ms, 0, 0, 0, %s::uuid
-FROM jsonb_to_recordset(%s::jsonb) AS g(t text, s text, r text, k int, ms int)
 """
 
 
@@ -80,83 +61,37 @@ class Kept:
     is_bound: bool = False
 
 
-def look(tenant: Tenant, wanted: Sequence[Wanted], *, by: Actor, project_pk: str | None) -> list[dict[str, Any]]:
-    """One answer for each, in order; what is found counts as used, so its 30 days begin again."""
-    found = _found(wanted, by)
-    _mark_used(tenant, wanted, found, project_pk)
-    _count(tenant, wanted, found, by)
-    return [_answer(one, found.get(place)) for place, one in enumerate(wanted)]
+def look(
+    tenant: Tenant, wanted: Sequence[Wanted], *, by: Actor, project_pk: str | None
+) -> tuple[list[orjson.Fragment], int]:
+    """One answer for each, in order, as JSON, and how many were found.
 
-
-def _found(wanted: Sequence[Wanted], by: Actor) -> dict[int, tuple[Any, ...]]:
-    asked = [
-        {
-            "i": place,
-            "h": one.content_hash,
-            "t": one.analysis_type,
-            "v": one.version,
-            "p": one.parameters,
-            "f": one.path,
-        }
-        for place, one in enumerate(wanted)
-    ]
-    with connection.cursor() as cursor:
-        # Before the first ANALYZE the planner reads the whole table for a batch.
+    What is found counts as used, so its 30 days begin again.
+    """
+    columns = [[getattr(one, name) for one in wanted] for name in _ASKED]
+    connection.ensure_connection()
+    # Past Django's cursor: prepared, and one round trip that finds, marks and counts.
+    with psycopg.Cursor(connection.connection) as cursor:
         cursor.execute(
-            "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off"
+            b"SELECT i, about FROM cache_analyses(%s::uuid, %s::uuid, %s::uuid, %s, %s, %s, %s, %s)",
+            [str(tenant.pk), by.member_pk, project_pk, *columns],
+            prepare=True,
         )
-        cursor.execute(_FIND, [orjson.dumps(asked).decode(), by.member_pk])
-        found: dict[int, tuple[Any, ...]] = {}
-        for row in cursor.fetchall():
-            # One that speaks of this very path is closer than one that speaks of none.
-            if row[0] not in found or row[8]:
-                found[row[0]] = row[1:]
-        return found
+        found: dict[int, str] = dict(cursor.fetchall())
+    return [_answer(one, found.get(place)) for place, one in enumerate(wanted, 1)], len(found)
 
 
-def _mark_used(
-    tenant: Tenant, wanted: Sequence[Wanted], found: Mapping[int, tuple[Any, ...]], project_pk: str | None
-) -> None:
-    if not found:
-        return
-    seen = [{"a": str(row[0]), "f": wanted[place].path} for place, row in found.items() if wanted[place].path]
-    with connection.cursor() as cursor:
-        cursor.execute(_USED, [[str(row[0]) for row in found.values()]])
-        if seen:
-            cursor.execute(_SEEN, [str(tenant.pk), project_pk, orjson.dumps(seen).decode()])
-
-
-def _count(tenant: Tenant, wanted: Sequence[Wanted], found: Mapping[int, tuple[Any, ...]], by: Actor) -> None:
-    rows = [
-        {
-            "t": one.analysis_type,
-            "s": "hit" if place in found else "miss",
-            "r": "" if place in found else "no_entry",
-            "k": found[place][5] if place in found else 0,
-            "ms": found[place][6] if place in found else 0,
-        }
-        for place, one in enumerate(wanted)
-    ]
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNT, [str(tenant.pk), by.member_pk, orjson.dumps(rows).decode()])
-
-
-def _answer(wanted: Wanted, row: tuple[Any, ...] | None) -> dict[str, Any]:
+def _answer(wanted: Wanted, found: str | None) -> orjson.Fragment:
     about = {
+        "status": "hit" if found else "miss",
         "content_hash": wanted.content_hash,
         "analysis_type": wanted.analysis_type,
         "version": wanted.version,
     }
-    if row is None:
-        return {"status": "miss", "reason": "no_entry", **about}
-    return {
-        "status": "hit",
-        **about,
-        "analysis_id": row[1],
-        "analysis": orjson.Fragment(row[2].encode()),
-        "made_by": orjson.Fragment(row[3].encode()),
-        "stored_at": row[4],
-    }
+    if found is None:
+        return orjson.Fragment(orjson.dumps({**about, "reason": "no_entry"}))
+    # The database's own JSON is spliced in: parsing a thousand analyses to write them out again took half the time.
+    return orjson.Fragment(orjson.dumps(about)[:-1] + b"," + found[1:].encode())
 
 
 def keep(tenant: Tenant, made: Made, *, by: Actor, project_pk: str | None) -> Kept:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.db import connection
 from django.db.models import Count, Sum
 
+from cache_admin import money, policies, usage
 from cache_admin.models import Incident, Result, ToolDay
 from memory.tenants.models import Tenant
 
@@ -98,15 +99,21 @@ def report(tenant: Tenant, *, by: str, since: date, until: date) -> dict[str, An
         total.add(tally)
     incidents = _incidents(tenant, since, until)
     expansions = _expansions(tenant)
-    items = [
+    items: list[dict[str, Any]] = [
         {**_named(by, name), **shown(tally, incidents.get(name[0], {}) if by == "tool" else {})}
         for name, tally in sorted(groups.items())
     ]
     every: Counter[str] = Counter()
     for kinds in incidents.values():
         every.update(kinds)
+    rates, prices = usage.rates(tenant, since=since, until=until), policies.settings_of(tenant).prices
+    model = money.usual_model(rates)
+    for item in items:
+        item["net_gain"] = money.net_gain(item)
+        item["money_saved"] = money.worth(item["tokens_saved"], prices, model)
     return {
         "by": by,
+        "priced_as": model or None,
         "from": since.isoformat(),
         "to": until.isoformat(),
         "items": items,

@@ -18,13 +18,14 @@ from cache_admin import invalidate as invalidation
 from cache_admin.keys import read_call
 from cache_admin.lookup import MayNotUse, UnknownKey
 from cache_admin.respond import ranged, refused, said, told
+from memory.graph.answers import idempotent
 from memory.problems import Problem, unauthenticated
 from memory.tenants.access import TenantRequest, brings_own_transaction, needs
 from memory.tenants.middleware import bearer, key_actor
 
-LINES = OpenApiParameter("lines", OpenApiTypes.STR, description="120-180, 120-, -20 (the last) or 7")
-GREP = OpenApiParameter("grep", OpenApiTypes.STR, description="An RE2 pattern; lines come with their numbers")
-AROUND = OpenApiParameter("context", OpenApiTypes.INT, description="Lines around a match, up to 20")
+KEYED = OpenApiParameter(
+    "Idempotency-Key", str, "header", description="Sent again within 24 h, the answer of the first time comes back."
+)
 
 
 class AnalysisOut(serializers.Serializer[Any]):
@@ -138,8 +139,8 @@ def analyses_lookup(request: Request) -> Response:
     wanted, project = shapes.batch(request.data)
     actor = request.actor  # type: ignore[attr-defined]
     tenant = request.tenant  # type: ignore[attr-defined]
-    found = analyses.look(tenant, wanted, by=actor, project_pk=projects.pk_of(tenant, project, by=actor))
-    return Response({"items": found, "hits": sum(one["status"] == "hit" for one in found)})
+    found, hits = analyses.look(tenant, wanted, by=actor, project_pk=projects.pk_of(tenant, project, by=actor))
+    return Response({"items": found, "hits": hits})
 
 
 @extend_schema(
@@ -187,9 +188,12 @@ def semantic_lookup(request: HttpRequest) -> HttpResponse:
     return told(found.answer, answer)
 
 
-@extend_schema(operation_id="results_create", request=ResultIn, responses={201: ResultOut}, tags=["caches"])
+@extend_schema(
+    operation_id="results_create", parameters=[KEYED], request=ResultIn, responses={201: ResultOut}, tags=["caches"]
+)
 @api_view(["POST"])
 @needs("cache.use")
+@idempotent
 def result_list(request: Request) -> Response:
     """Keep a long result out of the context: a summary fit for its kind comes back, and the id of the whole."""
     actor = request.actor  # type: ignore[attr-defined]
@@ -247,9 +251,12 @@ def plain(text: str) -> HttpResponse:
     return HttpResponse(text, content_type="text/plain; charset=utf-8", headers={"X-Content-Type-Options": "nosniff"})
 
 
-@extend_schema(operation_id="cache_invalidate", request=DoomedIn, responses=GoneOut, tags=["caches"])
+@extend_schema(
+    operation_id="cache_invalidate", parameters=[KEYED], request=DoomedIn, responses=GoneOut, tags=["caches"]
+)
 @api_view(["POST"])
 @needs("cache.use")
+@idempotent
 def invalidate(request: Request) -> Response:
     """Drop stored answers by path and digest, tool, project, content hash, key, writer, or all."""
     doomed, project = shapes.doomed(body(request))
@@ -259,9 +266,16 @@ def invalidate(request: Request) -> Response:
     return Response({"removed": invalidation.invalidate(tenant, doomed, by=actor)})
 
 
-@extend_schema(operation_id="cache_incidents_report", request=IncidentIn, responses={201: IncidentOut}, tags=["caches"])
+@extend_schema(
+    operation_id="cache_incidents_report",
+    parameters=[KEYED],
+    request=IncidentIn,
+    responses={201: IncidentOut},
+    tags=["caches"],
+)
 @api_view(["POST"])
 @needs("cache.use")
+@idempotent
 def incident_list(request: Request) -> Response:
     """Say that an answer from the cache was stale or wrong; it is dropped at once."""
     told_of = shapes.incident(body(request))
@@ -293,9 +307,16 @@ def metric_list(request: Request) -> Response:
     return Response(metrics.report(request.tenant, by=by, since=since, until=until))  # type: ignore[attr-defined]
 
 
-@extend_schema(operation_id="usage_report", request=OpenApiTypes.OBJECT, responses={201: CountOut}, tags=["caches"])
+@extend_schema(
+    operation_id="usage_report",
+    parameters=[KEYED],
+    request=OpenApiTypes.OBJECT,
+    responses={201: CountOut},
+    tags=["caches"],
+)
 @api_view(["POST"])
 @needs("cache.use")
+@idempotent
 def usage_list(request: Request) -> Response:
     """What model calls took, in the provider's own figures; each message counts once."""
     reported = shapes.reported(request.data)

@@ -25,7 +25,10 @@ MOST_CHARACTERS: Final = 2_000
 # Up to so many vectors the exact scan is quick enough; an index of all teams' vectors finds too few of one space.
 EXACT_UP_TO: Final = 10_000
 CANDIDATES: Final = 5
+# So many more are fetched, for those that have expired.
+SPARE: Final = 20
 _INDEXED_DIMENSIONS: Final = 384
+_large: set[bytes] = set()
 
 
 @dataclass(frozen=True)
@@ -157,32 +160,44 @@ def nearest(space: str, vector: Sequence[float], *, most: int = CANDIDATES) -> l
     """The nearest answered questions of a space, the nearest first. The tenant must be bound."""
     digest, said = bytes.fromhex(space), f"[{','.join(f'{value:.6g}' for value in vector)}]"
     is_large = len(vector) == _INDEXED_DIMENSIONS and _is_large(digest)
-    column = f"q.embedding::vector({_INDEXED_DIMENSIONS})" if is_large else "q.embedding"
-    dimensions = f"AND vector_dims(q.embedding) = {len(vector)}"
+    likeness = "q.embedding <=> %(asked)s::vector"
+    if is_large:
+        likeness = f"(q.embedding::halfvec({_INDEXED_DIMENSIONS})) <=> %(asked)s::halfvec({_INDEXED_DIMENSIONS})"
     with connection.cursor() as cursor:
         if is_large:
             # Plain HNSW gives up after its first 40 and filters them: under a filter it found 1 to 4 of 10.
             cursor.execute(
-                "SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = 100;"
+                "SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = 100; SET LOCAL jit = off;"
                 " SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off"
             )
+        # First the near ones, then whether they still hold: asked the other way round, all entries were read. Of the
+        # near ones the scores are counted again at full precision.
         cursor.execute(
-            f"SELECT q.asked, q.entry_id, 1 - ({column} <=> %s::vector) FROM cache_admin_question q"  # noqa: S608
-            f" WHERE q.space = %s {dimensions} AND EXISTS (SELECT FROM cache_admin_entry e WHERE e.id = q.entry_id"
-            " AND (e.expires_at IS NULL OR e.expires_at > now()))"
-            f" ORDER BY {column} <=> %s::vector LIMIT %s",
-            [said, digest, said, most],
+            f"WITH near AS MATERIALIZED (SELECT q.asked, q.entry_id, q.embedding FROM cache_admin_question q"  # noqa: S608
+            f" WHERE q.space = %(space)s AND vector_dims(q.embedding) = {len(vector)}"
+            f" ORDER BY {likeness} LIMIT %(fetched)s)"
+            " SELECT n.asked, n.entry_id, 1 - (n.embedding <=> %(asked)s::vector) AS score FROM near n, LATERAL"
+            " (SELECT e.expires_at FROM cache_admin_entry e WHERE e.id = n.entry_id OFFSET 0) AS e"
+            " WHERE e.expires_at IS NULL OR e.expires_at > now()",
+            {"asked": said, "space": digest, "fetched": most + SPARE},
         )
-        return [Near(asked, str(entry), float(score)) for asked, entry, score in cursor.fetchall()]
+        found = [Near(asked, str(entry), float(score)) for asked, entry, score in cursor.fetchall()]
+    return sorted(found, key=lambda one: -one.score)[:most]
 
 
 def _is_large(digest: bytes) -> bool:
+    """Whether a space is worth its index. One that was large is taken for large: counting costs more than asking."""
+    if digest in _large:
+        return True
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT count(*) FROM (SELECT FROM cache_admin_question WHERE space = %s LIMIT %s) AS few",
             [digest, EXACT_UP_TO + 1],
         )
-        return int(cursor.fetchone()[0]) > EXACT_UP_TO
+        is_large = int(cursor.fetchone()[0]) > EXACT_UP_TO
+    if is_large:
+        _large.add(digest)
+    return is_large
 
 
 def remember(tenant: Tenant, entry: Entry, inputs: Mapping[str, Any]) -> None:

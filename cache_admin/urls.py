@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from cache_admin import api, rest
+from cache_admin import api, described, rest  # noqa: F401 - what the API's description holds
 
 api_patterns = [
     path("cache/tools/lookup", api.tool_lookup, name="api-cache-lookup"),

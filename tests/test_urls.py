@@ -23,6 +23,7 @@ PUBLIC = {"home", "healthz", "readyz", "login", "link", "logout", "password", "c
 PUBLIC |= {"invitation", "prove", "account", "logout_everywhere"}
 PUBLIC |= {"api-webhook"}  # a call proves itself by its endpoint's secret
 PUBLIC |= {"hook-script", "hook-digest"}  # who installs it has no key on that machine yet
+PUBLIC |= {"cache-client", "cache-client-digest"}
 # Addresses of a team without an id in them: what another team has must not be in the answer.
 LISTS = {
     "inbox": "get", "docs": "get", "notes": "get", "note_new": "get", "sessions": "get", "dreams": "get",

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cache_admin.summaries import code, difference, listing, logs, markdown, shape, testrun
+from cache_admin.summaries.fit import first_page, fitted
 
 # Up to here nothing is gained by a summary.
 WHOLE_LINES: Final = 40
 WHOLE_CHARS: Final = 4_000
-PAGE_CHARS: Final = 20_000
 _GREP: Final = re.compile(r"(?!\[?\d+:\d)(?:[A-Za-z]:)?[^\s:][^:\n]*[./\\][^:\n]*:\d+[:-]")
 _LOG: Final = re.compile(
     r"\s*(?:\[?\d{4}-\d\d-\d\d[T ]|\[?\d\d:\d\d:\d\d\b|\[\w+(?::\w+)?\s|[A-Z]+\s+\[|"
@@ -54,6 +54,7 @@ def summarise(text: str, summariser: str = "auto", *, kind: str = "", tool: str 
     # A summariser that finds nothing of its kind says nothing; then pages are better than a guess.
     if not made:
         chosen, made = "plain", paged(bare)
+    made = fitted(made)
     return Summary(made, chosen, True) if len(made) < len(text) else Summary(text, "whole", False)
 
 
@@ -82,15 +83,10 @@ def _most(rows: list[str], pattern: "re.Pattern[str]") -> bool:
 
 def paged(text: str) -> str:
     """The whole, or its first page of whole lines with the number of the others."""
-    if len(text) <= PAGE_CHARS:
-        return text
     rows = text.splitlines()
-    size = shown = 0
-    for row in rows:
-        size += len(row) + 1
-        if size > PAGE_CHARS:
-            break
-        shown += 1
+    shown = first_page(rows)
+    if shown == len(rows):
+        return text
     if not shown:
         return f"[one line of {len(rows[0])} characters; fetch it by Range or grep]"
     note = f"[lines 1-{shown} of {len(rows)}; the next page is lines={shown + 1}-{min(len(rows), 2 * shown)}]"

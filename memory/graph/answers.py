@@ -30,7 +30,8 @@ def idempotent(view: View) -> View:
         if key is None or request.method != "POST":
             return view(request, *args, **kwargs)
         tenant_pk = str(request.tenant.pk)  # type: ignore[attr-defined]
-        door = request.path[:200]
+        # One member's answer is not another's, whatever keys they choose.
+        door = f"{request.actor.member_pk}{request.path}"[:200]  # type: ignore[attr-defined]
         asked = hashlib.sha256(request.body).digest()
         _lock(tenant_pk, door, key)
         kept = _kept(tenant_pk, door, key)

@@ -2,14 +2,14 @@
 """Team Memory's hook client: one file, Python 3.8 or newer, nothing to install beside it.
 
     python3 hook.py install --client claude-code --url https://memory.example --key tm_live_...
-    python3 hook.py uninstall | doctor | pause | resume | recall ID | search WORDS | delete-session ID
+    python3 hook.py uninstall | doctor | pause | resume | recall ID | search WORDS | delete-session ID | watch DIR
 
 Coding agents call it as `hook.py --client X --event EVENT` with the hook's JSON on stdin. Called so, it always exits 0,
 writes one JSON object or nothing to stdout and nothing to stderr. Start and prompt events wait for what the memory
 tells, 1.5 s at most; every other event goes to a file, and a process of its own delivers it.
 
 Sections: places · credentials · locks · redaction · git · ignore rules · spool · network · delivery · the hook ·
-digests · JSON with comments · configurations of harnesses · install and uninstall · doctor · commands.
+digests · watch · JSON with comments · configurations of harnesses · install and uninstall · doctor · commands.
 """
 
 from __future__ import annotations
@@ -1608,6 +1608,89 @@ def _git(folder: str, *arguments: str) -> bytes:
     return done.stdout
 
 
+# --- watch -----------------------------------------------------------------------------------------------------------
+
+WATCH_AT_ONCE = 500
+MOST_WATCHED = 200_000
+
+
+def watch(options: Any) -> int:
+    """Tell the cache which files changed outside the agents. A hint: what is served rests on digests, not on this."""
+    root = os.path.realpath(options.path)
+    if not os.path.isdir(root):
+        raise Refused(f"{options.path} is no folder.")
+    place = place_of(root)
+    root = place.top or root
+    target = target_for(root)
+    if target is None:
+        raise Refused("There is no address and key. Run the install command that the Connect page shows.")
+    seen, pause = watched(root), options.interval
+    waiting: dict[str, None] = {}
+    print(f"Watching {len(seen)} files below {root}.", flush=True)
+    try:
+        while True:
+            time.sleep(pause)
+            now = watched(root)
+            # A file that went, or came, or is another: what was stored of it is of no use any more.
+            waiting.update({path: None for path in seen.keys() | now.keys() if seen.get(path) != now.get(path)})
+            seen = now
+            told = _tell_changed(target, root, place.remote, list(waiting)[:WATCH_AT_ONCE]) if waiting else []
+            for path in told or ():
+                waiting.pop(path, None)
+            # A server that is away is asked less and less often; nothing that changed is forgotten meanwhile.
+            pause = options.interval if told is not None else min(60.0, pause * 2)
+    except KeyboardInterrupt:
+        return 0
+
+
+def watched(root: str) -> dict[str, tuple[int, ...]]:
+    """Each file below a folder by its path, with what its stat says; in a repository those that git does not ignore."""
+    found: dict[str, tuple[int, ...]] = {}
+    for path in _watched_paths(root):
+        if len(found) >= MOST_WATCHED:
+            break
+        try:
+            stat = os.lstat(os.path.join(root, path))
+        except OSError:
+            continue
+        found[path] = (stat.st_mtime_ns, stat.st_size, stat.st_ino, stat.st_mode)
+    return found
+
+
+def _watched_paths(root: str) -> Iterator[str]:
+    try:
+        listed = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split(b"\0")
+        yield from (os.fsdecode(one) for one in listed if one)
+        return
+    except OSError:
+        pass
+    for folder, folders, names in os.walk(root):
+        folders[:] = [one for one in folders if one not in (".git", ".hg", "node_modules", "__pycache__", ".venv")]
+        yield from (os.path.relpath(os.path.join(folder, name), root) for name in names)
+
+
+def _tell_changed(target: Target, root: str, project: str, paths: list[str]) -> list[str] | None:
+    """The paths that were told; None where the server took none of them now."""
+    told: list[dict[str, str]] = []
+    for path in paths:
+        one = {"path": path.replace(os.sep, "/").encode("utf-8", "replace").decode()}
+        try:
+            # What is stored of the content that the file has now may stay.
+            one["content_hash"] = file_digest(os.path.join(root, path))
+        except OSError:
+            one.pop("content_hash", None)
+        told.append(one)
+    body = encoded({"paths": told, "root": root, **({"project": project} if project else {})})
+    headers = {"Content-Type": "application/json"}
+    got = ask("POST", target, "/api/v1/cache/invalidate", data=body, headers=headers, wait=15.0)
+    if got.status == 200:
+        print(f"{len(paths)} changed, {got.json.get('removed', 0)} stored answers dropped.", flush=True)
+        return paths
+    print(f"Not told: {got.reason}", file=sys.stderr, flush=True)
+    # What the server refuses for good would be refused again.
+    return paths if got.status in (400, 404, 413) else None
+
+
 # --- JSON with comments ----------------------------------------------------------------------------------------------
 
 
@@ -2886,6 +2969,9 @@ def command_main(arguments: Sequence[str]) -> int:
     one.add_argument("id")
     one = command("digest", digest, "The digest of a file, or of a git checkout as it is now.")
     one.add_argument("path", nargs="?", default=".")
+    one = command("watch", watch, "Tell the cache which files of a folder change outside the agents, until stopped.")
+    one.add_argument("path", nargs="?", default=".")
+    one.add_argument("--interval", type=float, default=2.0, help="seconds between two looks")
     options = parser.parse_args(list(arguments))
     try:
         return int(options.run(options))
@@ -2904,6 +2990,7 @@ COMMANDS = (
     "search",
     "delete-session",
     "digest",
+    "watch",
     "-h",
     "--help",
 )

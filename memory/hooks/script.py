@@ -1,4 +1,4 @@
-"""The hook client as it is handed out: one file, its digest, and nothing that depends on who asks."""
+"""The clients as they are handed out: one file each, its digest, and nothing that depends on who asks."""
 
 import base64
 import hashlib
@@ -10,15 +10,17 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.cache import get_conditional_response
 from django.views.decorators.http import require_safe
 
+import cache_admin
 from memory.tenants.access import public
 
-_FILE: Final = Path(__file__).with_name("client.py")
+_HOOK: Final = Path(__file__).with_name("client.py")
+_CACHE: Final = Path(cache_admin.__file__).with_name("client.py")
 
 
 @cache
-def script() -> tuple[bytes, str]:
-    """The script's bytes and their SHA-256, read once: a new one comes with a new process."""
-    content = _FILE.read_bytes()
+def script(file: Path = _HOOK) -> tuple[bytes, str]:
+    """A script's bytes and their SHA-256, read once: a new one comes with a new process."""
+    content = file.read_bytes()
     return content, hashlib.sha256(content).hexdigest()
 
 
@@ -36,6 +38,22 @@ def hook_digest(request: HttpRequest) -> HttpResponse:
     """`GET /clients/hook.py.sha256`: what `sha256sum --check` reads."""
     _, digest = script()
     return _answer(request, f"{digest}  hook.py\n".encode(), digest, "text/plain; charset=utf-8")
+
+
+@public
+@require_safe
+def cache_client(request: HttpRequest) -> HttpResponse:
+    """`GET /clients/python/team_memory.py`: the module that tool authors put beside their tools."""
+    content, digest = script(_CACHE)
+    return _answer(request, content, digest, "text/x-python; charset=utf-8")
+
+
+@public
+@require_safe
+def cache_client_digest(request: HttpRequest) -> HttpResponse:
+    """`GET /clients/python/team_memory.py.sha256`."""
+    _, digest = script(_CACHE)
+    return _answer(request, f"{digest}  team_memory.py\n".encode(), digest, "text/plain; charset=utf-8")
 
 
 def _answer(request: HttpRequest, content: bytes, digest: str, media_type: str) -> HttpResponse:

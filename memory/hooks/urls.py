@@ -11,4 +11,6 @@ api_patterns = [
 client_patterns = [
     path("clients/hook.py", script.hook_script, name="hook-script"),
     path("clients/hook.py.sha256", script.hook_digest, name="hook-digest"),
+    path("clients/python/team_memory.py", script.cache_client, name="cache-client"),
+    path("clients/python/team_memory.py.sha256", script.cache_client_digest, name="cache-client-digest"),
 ]

@@ -147,6 +147,7 @@ def test_a_second_asker_waits_and_an_expired_lease_passes_on(desk: Any, acme: An
     assert second["Retry-After"] and "collapsed" in second["Cache-Status"] and "lease" not in second.json()
     assert look(desk, call(lease=first["lease"]))["status"] == "miss"  # the leader makes it last longer
     with bound(acme):
+        assert Lookup.objects.filter(status="miss").count() == 1, "which asks nothing"
         Flight.objects.update(until=timezone.now() - timedelta(seconds=1))
     third = look(desk, call())
     assert third["status"] == "miss" and third["lease"] != first["lease"]
