@@ -300,6 +300,11 @@ LOGGING = {
     "filters": {"masked": {"()": "memory.logs.Masked"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["masked"]}},
     # A refused address is the asker's affair, and may be a secret that was pasted into the wrong place.
-    "loggers": {"django.request": {"level": "ERROR"}, "django.security.csrf": {"level": "ERROR"}},
+    "loggers": {
+        "django.request": {"level": "ERROR"},
+        "django.security.csrf": {"level": "ERROR"},
+        # It tells of every message that comes and goes.
+        "mcp": {"level": "WARNING"},
+    },
     "root": {"handlers": ["console"], "level": text("TEAM_MEMORY_LOG_LEVEL", "INFO")},
 }

@@ -34,6 +34,7 @@ LISTS = {
     "api-triggers": "post", "api-triggers-batch": "post", "api-threads": "get", "api-thread-index": "get",
     "api-workers": "post",
     "threads": "get", "unlinked": "get", "endpoints": "get",
+    "mcp": "post",  # its tools are walked in tests/mcp/test_isolation.py
 }  # fmt: skip
 # What a list needs to be asked.
 QUERIES = {"api-search": "?q=acme-only"}
