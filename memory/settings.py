@@ -321,6 +321,8 @@ LOGGING = {
         "django.request": {"level": "ERROR"},
         "django.security.csrf": {"level": "ERROR"},
         "axes": {"level": "ERROR"},
+        # It tells of every message that comes and goes.
+        "mcp": {"level": "WARNING"},
     },
     "root": {"handlers": ["console"], "level": text("TEAM_MEMORY_LOG_LEVEL", "INFO")},
 }

@@ -16,6 +16,7 @@ from memory.graph.urls import page_patterns as graph_pages
 from memory.graph.webhooks.urls import api_patterns as webhook_api
 from memory.hooks.urls import api_patterns as hook_api
 from memory.hooks.urls import client_patterns
+from memory.mcp.urls import mcp_patterns
 from memory.notes.urls import api_patterns as note_api
 from memory.notes.urls import page_patterns as note_pages
 from memory.recall.urls import api_patterns as recall_api
@@ -56,6 +57,7 @@ pages: list[URLPattern | URLResolver] = [
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include(api)),
+    *mcp_patterns,
     path("", views.home, name="home"),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),

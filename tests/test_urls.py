@@ -37,6 +37,7 @@ LISTS = {
     "api-workers": "post",
     "members": "get", "keys": "get", "roles": "get", "audit": "get", "audit_export": "post",
     "threads": "get", "unlinked": "get", "endpoints": "get",
+    "mcp": "post",  # its tools are walked in tests/mcp/test_isolation.py
 }  # fmt: skip
 # What a list needs to be asked.
 QUERIES = {"api-search": "?q=acme-only"}

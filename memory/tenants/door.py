@@ -65,13 +65,13 @@ class Door:
         # Views answer GET; whoever asks by HEAD gets the head of that.
         is_head = request.method == "HEAD"
         request.method = "GET" if is_head else request.method
-        if request.path_info.startswith("/api/") or request.path_info == "/api":
+        if request.path_info.startswith("/api/") or request.path_info in ("/api", "/mcp"):
             response = self.as_problem(self.program(request))
         else:
             response = self.get_response(request)
         response["X-Request-Id"] = request.request_id  # type: ignore[attr-defined]
         response.headers.setdefault("Content-Security-Policy", PAGE_POLICY)
-        if request.path_info.startswith(("/t/", "/api/", "/login")):
+        if request.path_info.startswith(("/t/", "/api/", "/mcp", "/login")):
             response.headers.setdefault("Cache-Control", "no-store")
         return head_of(response) if is_head else response
 
