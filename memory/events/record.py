@@ -76,7 +76,9 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What became of an arrival: `new`, `repeat`, or `conflict` (its given key holds another body)."""
+    """What became of an arrival: `new`, `repeat`, `conflict` (its given key holds another body), or `deleted` (its
+    session was: nothing is kept).
+    """
 
     outcome: str
     event_id: str

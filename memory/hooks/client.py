@@ -1476,7 +1476,7 @@ def _await_empty(spool: Spool) -> None:
 def _is_lost(got: Answer | None) -> bool:
     """True where the event is not known to be stored, or refused for good."""
     if got is None or got.status != 200:
-        return got is None or not (got.status in (400, 409, 413, 422) and got.json.get("code"))
+        return got is None or not (got.status in (400, 409, 410, 413, 422) and got.json.get("code"))
     return "x-team-memory-event" not in got.headers
 
 

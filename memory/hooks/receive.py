@@ -234,6 +234,14 @@ def _real(text: str) -> float | int | str:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
+def refusal(arrival: Arrival, row: Recorded) -> Problem | None:
+    """Why an event was not stored; None where it was, now or before."""
+    if row.outcome == "deleted":
+        detail = "This session was deleted: nothing more of it is kept. Start a new session to record again."
+        return Problem(410, "session_deleted", detail, id=row.session_id)
+    return conflict(row) if is_conflict(arrival, row) else None
+
+
 def conflict(row: Recorded) -> Problem:
     return Problem(
         409, "idempotency_conflict", "This idempotency key belongs to an event with another payload.", id=row.event_id

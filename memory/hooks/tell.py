@@ -17,7 +17,7 @@ def telling(arrival: Arrival, row: Recorded) -> str | None:
     """The text to tell, or None. It runs in a transaction of its own: no fault here may lose the event."""
     if arrival.kind not in ("start", "prompt") or not takes_context(arrival.home.client, arrival.kind):
         return None
-    if arrival.home.is_internal:
+    if arrival.home.is_internal or row.outcome == "deleted":
         return None
     try:
         with tenant_scope(row.tenant_pk):
