@@ -1929,9 +1929,9 @@ def _vscode(event: str, launch: Launch) -> dict[str, Any]:
 
 
 def is_our_entry(value: Any) -> bool:
-    """True for an entry this script made, or the Connect page's curl, which it takes the place of."""
+    """True for an entry this script made, or what the Connect page gives to add by hand, whose place it takes."""
     text = json.dumps(value)
-    if "$TEAM_MEMORY_URL/api/v1/hooks/" in text:
+    if "$TEAM_MEMORY_URL/api/v1/hooks/" in text or ("/api/v1/hooks/claude-code" in text and "$TEAM_MEMORY_KEY" in text):
         return True
     return "team-memory" in text and "hook.py" in text and "--client" in text
 
