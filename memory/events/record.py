@@ -70,6 +70,8 @@ class Arrival:
     transcript_path: str = ""
     resumed_from: str = ""
     renews: bool = False
+    # The hook client brought it, and not the harness itself.
+    by_client: bool = False
     redactions: int = 0
     sanitized: int = 0
 

@@ -143,6 +143,7 @@ def _arrival(call: Call, found: redact.Clean) -> Arrival:
         transcript_path=seen.transcript_path,
         resumed_from=seen.resumed_from,
         renews=seen.renews,
+        by_client=bool(call.told.at),
         redactions=found.redactions,
         sanitized=found.sanitized + call.unreadable,
     )
