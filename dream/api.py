@@ -1,17 +1,22 @@
 """Dreams over REST: start one, look at them, cancel one."""
 
-from typing import Any
+from dataclasses import asdict
+from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import api_view
 from rest_framework.response import Response
 
+from dream import forget as forgetting
 from dream import run as dreams
 from dream.models import Run
+from memory.events.models import Session
+from memory.graph.lookup import absent
 from memory.paging import Page
 from memory.problems import Problem, not_found
 from memory.tenants.access import needs
+from memory.tenants.rest import describe
 
 
 class DreamSerializer(serializers.Serializer[dict[str, Any]]):
@@ -114,3 +119,44 @@ def found(request: Any, dream_id: str) -> Run:
     if run is None:
         raise not_found(dream_id)
     return run
+
+
+@api_view(["DELETE"])
+@needs("session.delete")
+def session_delete(request: Any, session_id: str) -> Response:
+    """Delete a session with all that it recorded."""
+    kept = request.GET.get("keep_report", "false")
+    if kept not in ("true", "false"):
+        raise Problem(400, "invalid_field", "keep_report is true or false.", field="keep_report")
+    session: Session | None = request.tenant.sessions.filter(public_id=session_id).first()
+    if session is None:
+        raise absent(request.tenant, session_id)
+    gone = forgetting.forget(session, by=request.actor, keep_report=kept == "true")
+    return Response({"id": session_id, "deleted": True, **asdict(gone)})
+
+
+_PROBLEM: Final = {"description": "application/problem+json", "content": {"application/problem+json": {}}}
+describe(
+    "/api/v1/sessions/{session_id}",
+    "delete",
+    {
+        "operationId": "sessions_delete",
+        "summary": "Delete a session with all that it recorded",
+        "description": "Its member may, and an admin. Its ids are never used again, and what comes later under its key "
+        "is refused. Approved notes stay; the worker it was, and drafts of notes from it alone, go with it.",
+        "tags": ["events"],
+        "parameters": [
+            {"name": "session_id", "in": "path", "required": True, "schema": {"type": "string"}},
+            {
+                "name": "keep_report",
+                "in": "query",
+                "schema": {"type": "boolean", "default": False},
+                "description": "Keep the worker it was with its report, and the drafts.",
+            },
+        ],
+        "responses": {
+            "200": {"description": "What went", "content": {"application/json": {"schema": {"type": "object"}}}},
+            **dict.fromkeys(("400", "401", "403", "404", "410"), _PROBLEM),
+        },
+    },
+)

@@ -3,8 +3,11 @@
 from django.urls import path
 
 from dream import api, views
+from memory.events import api as events
+from memory.graph.api import by_method
 
 api_patterns = [
+    path("sessions/<str:session_id>", by_method(GET=events.session, DELETE=api.session_delete), name="api-session"),
     path("dreams", api.dream_list, name="api-dreams"),
     path("dreams/<str:dream_id>", api.dream, name="api-dream"),
     path("dreams/<str:dream_id>/cancel", api.cancel, name="api-dream-cancel"),
@@ -12,6 +15,7 @@ api_patterns = [
 page_patterns = [
     path("sessions/", views.sessions, name="sessions"),
     path("sessions/<str:public_id>/", views.session, name="session"),
+    path("sessions/<str:public_id>/delete/", views.session_delete, name="session_delete"),
     path("events/<str:public_id>/", views.event, name="event"),
     path("dreams/", views.dreams, name="dreams"),
     path("dreams/start/", views.dream_start, name="dream_start"),

@@ -3,10 +3,12 @@
 from typing import Any
 
 from django.conf import settings
+from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_GET, require_POST
 
+from dream import forget as forgetting
 from dream import reading, run
 from memory.events import reading as events
 from memory.events.models import Session
@@ -64,8 +66,18 @@ def session(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
         "tellings": told,
         "repeated": events.repeated(read),
         "proposals": reading.learnt_from(read, by=request.actor),
+        "may_forget": forgetting.may_forget(read, request.actor),
     }
     return pages.answer(request, "events/session.html", "events/_event_rows.html", context)
+
+
+@require_POST
+@needs("session.delete")
+def session_delete(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    read: Session = get_object_or_404(request.tenant.sessions.all(), public_id=public_id)
+    gone = forgetting.forget(read, by=request.actor, keep_report=request.POST.get("keep_report") == "on")
+    messages.success(request, f"The session is deleted, with its {gone.events:,} events.")
+    return redirect("sessions", slug)
 
 
 @require_GET

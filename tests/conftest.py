@@ -202,9 +202,9 @@ def free_port() -> int:
 
 
 @contextmanager
-def served() -> Iterator[str]:
+def served(port: int = 0) -> Iterator[str]:
     """The address of a real server (granian, as in production) over this process's database."""
-    port = free_port()
+    port = port or free_port()
     address = f"http://127.0.0.1:{port}"
     environment = {**os.environ, "TEAM_MEMORY_PUBLIC_URL": address}
     command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--port", str(port), "memory.wsgi:application"]

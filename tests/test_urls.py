@@ -54,6 +54,7 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "note_delete": ("post", "note", {"reason": "No longer true"}),
     "note_revert": ("post", "note", {"revision": "1"}),
     "session": ("get", "session", {}),
+    "session_delete": ("post", "session", {}),
     "event": ("get", "event", {}),
     "event_payload": ("get", "event", {}),
     "dream": ("get", "dream", {}),

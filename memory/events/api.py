@@ -15,9 +15,11 @@ from rest_framework.response import Response
 from memory.events import bodies, projects
 from memory.events.models import Event, Session
 from memory.graph import steps, workers
+from memory.graph.lookup import absent
 from memory.paging import Page
-from memory.problems import Problem, not_found
+from memory.problems import Problem
 from memory.tenants.access import TenantRequest, needs
+from memory.tenants.models import Tenant
 from memory.tenants.rest import describe
 
 LIMIT: Final = OpenApiParameter("limit", OpenApiTypes.INT, description="1 to 200; 50 where left out")
@@ -124,13 +126,12 @@ def session_list(request: Any) -> Response:
         "first_received_at", "pk"
     )
     if project_id:
-        rows = rows.filter(project=_the(request.tenant.projects.all(), project_id))
+        rows = rows.filter(project=_the(request.tenant, request.tenant.projects.all(), project_id))
     return Response(
         page.of(_after(rows, page, "first_received_at"), position=_at("first_received_at"), show=session_out)
     )
 
 
-@extend_schema(operation_id="sessions_read", responses=SessionOut, tags=["events"])
 @api_view(["GET"])
 @needs("session.read")
 def session(request: Any, session_id: str) -> Response:
@@ -262,19 +263,20 @@ def event_out(found: Event) -> dict[str, Any]:
 
 
 def _session_of(request: Any, session_id: str) -> Session:
-    found: Session = _the(request.tenant.sessions.select_related("project", "member", "resumed_from"), session_id)
+    rows = request.tenant.sessions.select_related("project", "member", "resumed_from")
+    found: Session = _the(request.tenant, rows, session_id)
     return found
 
 
 def _event_of(request: Any, event_id: str) -> Event:
-    found: Event = _the(request.tenant.events.select_related("session"), event_id)
+    found: Event = _the(request.tenant, request.tenant.events.select_related("session"), event_id)
     return found
 
 
-def _the(rows: Any, public_id: str) -> Any:
+def _the(tenant: Tenant, rows: Any, public_id: str) -> Any:
     found = rows.filter(public_id=public_id).first()
     if found is None:
-        raise not_found(public_id)
+        raise absent(tenant, public_id)
     return found
 
 
@@ -305,8 +307,23 @@ describe(
             "200": {"description": "The bytes", "content": {"application/json": {}}},
             "206": {"description": "A part", "content": {"application/json": {}}},
             "404": {"description": "Unknown id", "content": {"application/problem+json": {}}},
-            "410": {"description": "Dropped by retention", "content": {"application/problem+json": {}}},
+            "410": {"description": "Deleted, or dropped by retention", "content": {"application/problem+json": {}}},
             "416": {"description": "No such part", "content": {"application/problem+json": {}}},
+        },
+    },
+)
+describe(
+    "/api/v1/sessions/{session_id}",
+    "get",
+    {
+        "operationId": "sessions_read",
+        "summary": "One session",
+        "tags": ["events"],
+        "parameters": [{"name": "session_id", "in": "path", "required": True, "schema": {"type": "string"}}],
+        "responses": {
+            "200": {"description": "The session", "content": {"application/json": {"schema": {"type": "object"}}}},
+            "404": {"description": "Unknown id", "content": {"application/problem+json": {}}},
+            "410": {"description": "Deleted", "content": {"application/problem+json": {}}},
         },
     },
 )

@@ -1,11 +1,16 @@
 """What agents did: projects, sessions and their events, one row a hook call."""
 
+from typing import Final
+
 from django.db import models
 from django.db.models import Q
 
 from memory import ids
 from memory.graph.models import Worker
 from memory.tenants.models import AgentKey, Member, Tenant, TenantOwned
+
+# The kind of an event whose session was deleted.
+DELETED: Final = "deleted"
 
 
 def project_id() -> str:
@@ -62,6 +67,20 @@ class ProjectRoot(TenantOwned):
         return self.place
 
 
+class Live(models.Manager["Session"]):
+    """Sessions that are there. The row of a deleted one stays, without words, so that nobody opens it again."""
+
+    def get_queryset(self) -> "models.QuerySet[Session]":
+        return super().get_queryset().filter(deleted_at__isnull=True)
+
+
+class Kept(models.Manager["Event"]):
+    """Events that are there. The row of a deleted one stays, without words, for notes that cite it."""
+
+    def get_queryset(self) -> "models.QuerySet[Event]":
+        return super().get_queryset().exclude(kind=DELETED)
+
+
 class Session(TenantOwned):
     """One run of a coding agent as its hooks report it. Its row lock gives its events a dense `seq`."""
 
@@ -85,6 +104,10 @@ class Session(TenantOwned):
     generation = models.IntegerField(default=0)
     first_received_at = models.DateTimeField()
     last_received_at = models.DateTimeField()
+    deleted_at = models.DateTimeField(null=True)
+
+    objects = Live()
+    with_deleted = models.Manager()
 
     class Meta:
         constraints = [
@@ -171,6 +194,9 @@ class Event(TenantOwned):
     redactions = models.IntegerField(default=0)
     sanitized = models.IntegerField(default=0)
 
+    objects = Kept()
+    with_deleted = models.Manager()
+
     class Meta:
         constraints = [
             # The tenant stands last in every index here: before the first ANALYZE the planner takes any index that
@@ -180,6 +206,10 @@ class Event(TenantOwned):
             models.UniqueConstraint(fields=["key", "tenant"], name="one_event_per_key"),
             models.CheckConstraint(condition=Q(seq__gt=0), name="positions_start_at_one"),
         ]
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.kind == DELETED
 
     def __str__(self) -> str:
         return self.public_id

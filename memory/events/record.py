@@ -63,13 +63,17 @@ class Arrival:
     transcript_path: str = ""
     resumed_from: str = ""
     renews: bool = False
+    # The hook client brought it, and not the harness itself.
+    by_client: bool = False
     redactions: int = 0
     sanitized: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What became of an arrival: `new`, `repeat`, or `conflict` (its given key holds another body)."""
+    """What became of an arrival: `new`, `repeat`, `conflict` (its given key holds another body), or `deleted` (its
+    session was: nothing is kept).
+    """
 
     outcome: str
     event_id: str

@@ -7,7 +7,6 @@ from memory.events import api, views
 api_patterns = [
     path("projects", api.project_list, name="api-projects"),
     path("sessions", api.session_list, name="api-sessions"),
-    path("sessions/<str:session_id>", api.session, name="api-session"),
     path("sessions/<str:session_id>/events", api.session_events, name="api-session-events"),
     path("events/<str:event_id>", api.event, name="api-event"),
     path("events/<str:event_id>/payload", api.event_payload, name="api-event-payload"),

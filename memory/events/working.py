@@ -71,7 +71,9 @@ def follow(tenant_pk: str, session_pk: str) -> int:
     """Read a session's new events, then make and update the workers it is; gives how many were made. Safe twice."""
     while True:
         with tenant_scope(tenant_pk):
-            session = Session.objects.select_related("project").get(pk=session_pk)
+            session = Session.objects.select_related("project").filter(pk=session_pk).first()
+            if session is None:  # deleted since
+                return 0
             reading = _locked(session)
             if not _read_on(session, reading):
                 return _settle(session, reading)

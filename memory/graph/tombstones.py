@@ -24,6 +24,12 @@ def delete_trigger(trigger: Trigger, *, by: Actor) -> None:
 def delete_worker(worker: Worker, *, by: Actor) -> None:
     """Take a worker, its report and its citations away. Raises Refused."""
     _require(by, is_own=worker.by == by.id)
+    bury_worker(worker)
+    audit.record(by, "graph.delete", worker.public_id)
+
+
+def bury_worker(worker: Worker) -> None:
+    """The same for whoever has checked the right to it."""
     thread = Thread.objects.select_for_update().get(pk=worker.thread_id) if worker.thread_id else None
     Citation.objects.filter(worker=worker).delete()
     owned = list(Owner.objects.filter(worker=worker).values_list("thread_id", flat=True))
@@ -40,11 +46,10 @@ def delete_worker(worker: Worker, *, by: Actor) -> None:
         session_public_id="",
         deleted_at=timezone.now(),
     )
-    _know(str(worker.tenant_id), [worker.public_id])
+    know(str(worker.tenant_id), [worker.public_id])
     if thread:
         Thread.objects.filter(pk=thread.pk).update(worker_count=thread.worker_count - 1)
         steps.add(thread, "deleted", worker=worker.public_id)
-    audit.record(by, "graph.delete", worker.public_id)
 
 
 def delete_thread(thread: Thread, *, by: Actor) -> None:
@@ -63,7 +68,7 @@ def delete_thread(thread: Thread, *, by: Actor) -> None:
     Thread.objects.filter(pk=thread.pk).update(
         key=None, title="", summary="", state="deleted", trigger_count=0, worker_count=0, deleted_at=timezone.now()
     )
-    _know(str(thread.tenant_id), [thread.public_id])
+    know(str(thread.tenant_id), [thread.public_id])
     audit.record(by, "graph.delete", thread.public_id)
 
 
@@ -86,13 +91,14 @@ def _bury_triggers(rows: "QuerySet[Trigger]") -> None:
         return
     keys = [pk for pk, *_ in found]
     Part.objects.filter(trigger_id__in=keys).delete()
-    _know(str(found[0][2]), [public_id for _, public_id, *_ in found])
+    know(str(found[0][2]), [public_id for _, public_id, *_ in found])
     Step.objects.filter(thread_id=found[0][3], seq__in=[seq for *_, seq in found]).update(summary="")
     # The identity stays on the row, so that a sender who comes again makes no second one.
     Trigger.objects.filter(pk__in=keys).update(summary="", occurred_at=None, deleted_at=timezone.now())
 
 
-def _know(tenant_pk: str, public_ids: list[str]) -> None:
+def know(tenant_pk: str, public_ids: list[str]) -> None:
+    """Keep ids from ever being used again, and let readers of them be told 410."""
     KnownId.objects.bulk_create(
         [KnownId(tenant_id=tenant_pk, public_id=public_id, reason="deleted") for public_id in public_ids],
         batch_size=2000,

@@ -33,8 +33,8 @@ def hook(request: HttpRequest, client: str) -> HttpResponse:
     if header(request, "X-Team-Memory-Tell") == "only":
         return only_told(request, call)
     arrival, row = recorded(request, key_hash, call)
-    if receive.is_conflict(arrival, row):
-        raise receive.conflict(row)
+    if (why := receive.refusal(arrival, row)) is not None:
+        raise why
     said = answer(arrival.home.client, arrival.kind, tell.telling(arrival, row))
     return HttpResponse(orjson.dumps(said), content_type="application/json", headers=take.headers_of(row))
 
@@ -171,7 +171,7 @@ describe(
                 "description": "Stored, or stored before",
                 "content": {"application/json": {"schema": {"type": "object"}}},
             },
-            **dict.fromkeys(("400", "401", "403", "404", "409", "413", "429"), _PROBLEM),
+            **dict.fromkeys(("400", "401", "403", "404", "409", "410", "413", "429"), _PROBLEM),
         },
     },
 )

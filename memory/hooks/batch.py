@@ -11,7 +11,7 @@ from psycopg import Error as PsycopgError
 
 from memory.events.record import Arrival, MayNotRecord, Recorded, UnknownKey, record
 from memory.hooks.payloads import Told, known_client
-from memory.hooks.receive import Call, arrivals, checked_payload, conflict, is_conflict, unknown_client
+from memory.hooks.receive import Call, arrivals, checked_payload, refusal, unknown_client
 from memory.problems import Problem
 from memory.tenants.batch import Tally, chunks
 from memory.tenants.rest import exact_json
@@ -105,7 +105,7 @@ def _refused(fault: Exception) -> Problem:
 
 def _outcome(arrival: Arrival, row: Recorded) -> Recorded | Problem:
     try:
-        return conflict(row) if is_conflict(arrival, row) else row
+        return refusal(arrival, row) or row
     except Exception as fault:
         if isinstance(fault, _NOT_THE_LINE):
             raise

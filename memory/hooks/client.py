@@ -1476,7 +1476,7 @@ def _await_empty(spool: Spool) -> None:
 def _is_lost(got: Answer | None) -> bool:
     """True where the event is not known to be stored, or refused for good."""
     if got is None or got.status != 200:
-        return got is None or not (got.status in (400, 409, 413, 422) and got.json.get("code"))
+        return got is None or not (got.status in (400, 409, 410, 413, 422) and got.json.get("code"))
     return "x-team-memory-event" not in got.headers
 
 
@@ -2012,9 +2012,9 @@ def _vscode(event: str, launch: Launch) -> dict[str, Any]:
 
 
 def is_our_entry(value: Any) -> bool:
-    """True for an entry this script made, or the Connect page's curl, which it takes the place of."""
+    """True for an entry this script made, or what the Connect page gives to add by hand, whose place it takes."""
     text = json.dumps(value)
-    if "$TEAM_MEMORY_URL/api/v1/hooks/" in text:
+    if "$TEAM_MEMORY_URL/api/v1/hooks/" in text or ("/api/v1/hooks/claude-code" in text and "$TEAM_MEMORY_KEY" in text):
         return True
     return "team-memory" in text and "hook.py" in text and "--client" in text
 
@@ -2506,11 +2506,17 @@ def install(options: Any) -> int:
     needed = [change for change in changes if change.is_needed]
     for change in needed:
         print(change.diff())
-    if needed and not agreed(options, "Write this?"):
+    old = _left_behind(url, project)
+    waiting = sum(spool.count() for spool in old)
+    if waiting:
+        print(f"{waiting:,} events that wait for the address before go to {url} then.")
+    if (needed or waiting) and not agreed(options, "Write this?"):
         print("Nothing was changed.")
         return 1
     save_credentials(url, key, project)
     _install_script()
+    for spool in old:
+        start_flusher(spool, Target(url, key, project or "default"))
     for change in needed:
         apply(change)
     for client, change in zip(clients, changes):  # noqa: B905 - not in 3.8
@@ -2518,6 +2524,35 @@ def install(options: Any) -> int:
         for line in hints(client, project):
             print(f"  {line}")
     return 0
+
+
+def _left_behind(url: str, project: str) -> list[Spool]:
+    """The spools of the address that this one takes the place of, as far as events wait there."""
+    kept = credentials()
+    before = kept.get("projects", {}).get(project) if project else kept.get("default")
+    if not isinstance(before, dict) or str(before.get("url", "")).rstrip("/") == url:
+        return []
+    name = Target(str(before.get("url", "")), "", project or "default").spool_name
+    return [spool for spool in Spool.everywhere(name) if spool.count()]
+
+
+def _orphans() -> list[Spool]:
+    """Spools with events for an address that is configured no more."""
+    kept = credentials()
+    projects = kept.get("projects")
+    places = {"default": kept.get("default"), **(projects if isinstance(projects, dict) else {})}
+    known = {
+        Target(str(place.get("url", "")), "", scope).spool_name
+        for scope, place in places.items()
+        if isinstance(place, dict)
+    }
+    here = target_for(os.getcwd())
+    known |= {here.spool_name} if here else set()
+    found = []
+    for base in state_dirs():
+        names = [name for name in _folders(os.path.join(base, "spool")) if name not in known]
+        found += [Spool(os.path.join(base, "spool", name)) for name in names]
+    return [spool for spool in found if is_ours(spool.folder) and spool.count()]
 
 
 def _given(options: Any, project: str) -> tuple[str, str]:
@@ -2683,7 +2718,11 @@ def doctor(options: Any) -> int:
         )
         _doctor_server(found, target)
     _doctor_clients(found, options.project or "")
-    if target is not None:
+    if target is not None and options.adopt:
+        for spool in _orphans():
+            found.note(f"{spool.count():,} events of {spool.folder} go to {target.url} now")
+            _detach(["flush", spool.folder, target.scope], None)
+    elif target is not None:
         _doctor_spool(found, target)
     if is_paused():
         found.bad("recording is paused", "python3 hook.py resume")
@@ -2843,6 +2882,11 @@ def _doctor_spool(found: Findings, target: Target) -> None:
             start_flusher(spool, target)
     else:
         found.good("nothing waits to be delivered")
+    for spool in _orphans():
+        found.bad(
+            f"{spool.count():,} events wait for an address or key that is not configured any more ({spool.folder})",
+            f"to send them to {target.url}: hook.py doctor --adopt; to drop them: delete that folder",
+        )
     refused = [spool.path("refused.log") for spool in spools if os.path.exists(spool.path("refused.log"))]
     for path in refused:
         found.note(f"events the server refused are in {path}")
@@ -2955,6 +2999,7 @@ def command_main(arguments: Sequence[str]) -> int:
     one.add_argument("--discard", action="store_true", help="drop events that were never delivered")
     one = command("doctor", doctor, "Say what works, what does not, and the fix.")
     one.add_argument("--project", default="")
+    one.add_argument("--adopt", action="store_true", help="send what waits for an old address to the one of now")
     one = command("pause", pause, "Record and tell nothing.")
     one.add_argument("--for", dest="duration", default="", metavar="30m|2h|1d")
     command("resume", resume, "Record again.")

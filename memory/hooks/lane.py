@@ -74,7 +74,7 @@ def _taken(environ: Environment, body: bytes) -> tuple[list[tuple[str, str]], by
         arrival, row = take.take(key_hash, call)
     except (Problem, UnknownKey, MayNotRecord):
         return None
-    if row.outcome == "conflict":
+    if row.outcome in ("conflict", "deleted"):
         return None
     text = orjson.dumps(answer(arrival.home.client, arrival.kind, tell.telling(arrival, row)))
     headers = {

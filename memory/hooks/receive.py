@@ -143,6 +143,7 @@ def _arrival(call: Call, found: redact.Clean) -> Arrival:
         transcript_path=seen.transcript_path,
         resumed_from=seen.resumed_from,
         renews=seen.renews,
+        by_client=bool(call.told.at),
         redactions=found.redactions,
         sanitized=found.sanitized + call.unreadable,
     )
@@ -232,6 +233,14 @@ def _real(text: str) -> float | int | str:
     if isinf(number):
         return text
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def refusal(arrival: Arrival, row: Recorded) -> Problem | None:
+    """Why an event was not stored; None where it was, now or before."""
+    if row.outcome == "deleted":
+        detail = "This session was deleted: nothing more of it is kept. Start a new session to record again."
+        return Problem(410, "session_deleted", detail, id=row.session_id)
+    return conflict(row) if is_conflict(arrival, row) else None
 
 
 def conflict(row: Recorded) -> Problem:

@@ -2,12 +2,12 @@
 
 import logging
 
-from memory.events.models import Event, Session
+from cache_admin import rereads
+from memory.events.models import Event
 from memory.events.record import Arrival, Recorded
 from memory.hooks.answers import takes_context
 from memory.recall import inject
 from memory.recall.models import Telling
-from memory.tenants.models import Member
 from memory.tenants.rls import tenant_scope
 
 log = logging.getLogger(__name__)
@@ -17,7 +17,7 @@ def telling(arrival: Arrival, row: Recorded) -> str | None:
     """The text to tell, or None. It runs in a transaction of its own: no fault here may lose the event."""
     if arrival.kind not in ("start", "prompt") or not takes_context(arrival.home.client, arrival.kind):
         return None
-    if arrival.home.is_internal:
+    if arrival.home.is_internal or row.outcome == "deleted":
         return None
     try:
         with tenant_scope(row.tenant_pk):
@@ -40,26 +40,27 @@ def _told_before(row: Recorded) -> str | None:
 
 
 def _told_now(arrival: Arrival, row: Recorded) -> str | None:
-    event = Event.objects.select_related("session", "session__project", "member").get(pk=row.event_pk)
-    session, member = event.session, event.member
+    event = Event.objects.select_related("session", "session__project", "session__resumed_from", "member").get(
+        pk=row.event_pk
+    )
+    session = event.session
     if arrival.kind == "start":
-        if arrival.source == "resume" and _has_heard(session):
+        # Resumed and forked sessions have in their context what was told before.
+        if arrival.source in ("resume", "fork") and inject.has_heard_start(session):
             return None
-        return _start(session, event, member)
-    # Some versions of Cursor drop what sessionStart answers, and cloud agents never run it.
-    is_late_start = arrival.home.client == "cursor" and not _has_heard(session)
-    if is_late_start and (text := _start(session, event, member)) is not None:
+        return _start(arrival, event)
+    # Some versions of Cursor drop what sessionStart answers, cloud agents never run it, and neither Cursor nor Gemini
+    # starts anew after a compaction.
+    is_late_start = arrival.home.client in ("cursor", "gemini_cli") and not inject.has_heard_start(session)
+    if is_late_start and (text := _start(arrival, event)) is not None:
         return text
-    told = inject.prompt_answer(session, event, prompt=arrival.prompt, member=member)
+    told = inject.prompt_answer(session, event, prompt=arrival.prompt, member=event.member)
     return told.text if told else None
 
 
-def _start(session: Session, event: Event, member: Member | None) -> str | None:
-    told = inject.start_answer(session, event, member=member)
+def _start(arrival: Arrival, event: Event) -> str | None:
+    session, member = event.session, event.member
+    # A clear is another job: what was read before is not wanted there.
+    files = rereads.lines(session, member=member) if session.generation and arrival.source != "clear" else []
+    told = inject.start_answer(session, event, member=member, files=files, by_client=arrival.by_client)
     return told.text if told else None
-
-
-def _has_heard(session: Session) -> bool:
-    """A resumed session still has in its context what it, or the one it goes on from, was told at its start."""
-    sessions = [pk for pk in (session.pk, session.resumed_from_id) if pk]
-    return Telling.objects.filter(session_id__in=sessions, kind="start").exists()

@@ -7,13 +7,13 @@ from typing import Any, Final
 from django.db import connection
 
 from memory import problems
-from memory.graph import hot
 from memory.mcp import cache_tools, graph_tools, note_tools, schemas
 from memory.mcp.offer import Caller, Tool
 from memory.problems import Problem
 from memory.tenants import audit, rls
 from memory.tenants.access import Refused, require
-from memory.tenants.door import DatabaseAway, is_race
+from memory.tenants.door import DatabaseAway
+from memory.tenants.races import is_race, persistently
 
 log = logging.getLogger(__name__)
 # In the order of their names: clients put the list into their prompts, whose cache lives on the same bytes.
@@ -50,7 +50,7 @@ def _called(tool: Tool, given: Mapping[str, Any], by: Caller) -> dict[str, Any]:
     asked = schemas.taken(tool.takes, given, tool=tool.name)
     if tool.brings_own_transaction:
         return tool.run(by, asked)
-    return hot.persistently(lambda: _bound(tool, asked, by))
+    return persistently(lambda: _bound(tool, asked, by))
 
 
 def _bound(tool: Tool, asked: dict[str, Any], by: Caller) -> dict[str, Any]:

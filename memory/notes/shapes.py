@@ -6,6 +6,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
+from memory.events.models import Event
 from memory.notes import frontmatter, risks
 from memory.notes.models import Note, Proposal, Revision, Source
 
@@ -29,6 +30,7 @@ class NoteLineOut(serializers.Serializer[Any]):
     number = serializers.IntegerField()
     line = serializers.CharField()
     events = serializers.ListField(child=serializers.CharField())
+    deleted = serializers.ListField(child=serializers.CharField(), help_text="Those whose session was deleted")
 
 
 class NoteOut(serializers.Serializer[Any]):
@@ -151,7 +153,15 @@ def whole_proposal(shown: Proposal) -> dict[str, Any]:
 
 def lines(sources: list[Source]) -> list[dict[str, Any]]:
     """The lines of a text that rest on events, in order, each with its events."""
-    events: dict[tuple[int, str], list[str]] = defaultdict(list)
+    events: dict[tuple[int, str], list[Event]] = defaultdict(list)
     for source in sorted(sources, key=lambda one: (one.position, one.event.public_id)):
-        events[source.position, source.line].append(source.event.public_id)
-    return [{"number": number, "line": line, "events": cited} for (number, line), cited in events.items()]
+        events[source.position, source.line].append(source.event)
+    return [
+        {
+            "number": number,
+            "line": line,
+            "events": [event.public_id for event in cited],
+            "deleted": [event.public_id for event in cited if event.is_deleted],
+        }
+        for (number, line), cited in events.items()
+    ]

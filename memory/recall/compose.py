@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from memory.recall.envelope import Told, one_line, safe, seal, sealed_size, size
@@ -10,8 +11,15 @@ from memory.recall.envelope import Told, one_line, safe, seal, sealed_size, size
 BUDGET: Final = 7_500
 _INDEX: Final = 1_200  # kept free for the lines of notes that do not fit
 _LINE: Final = 240
+_FILES: Final = 2_400
 NOT_TOLD: Final = "notes that are not told here"
 
+# Only doors that the asking client has: whoever comes through hook.py has no key in the agent's own environment.
+HELP_BY_CLIENT: Final = """more
+Before work on something the team may have met before, its memory can be searched from a shell:
+python3 ~/.config/team-memory/hook.py search WORDS (on Windows: py -3 "$env:APPDATA\\team-memory\\hook.py" search WORDS)
+The same with `recall ID` opens any id that stands here or in a hit: a note nte_…, a session ses_…, an event evt_…
+A person of the team decides what becomes a note: say what was learnt in your last message, and it is proposed."""
 HELP: Final = """more
 Before work on something the team may have met before, its notes can be searched from a shell:
 curl -sG -H "Authorization: Bearer $TEAM_MEMORY_KEY" "$TEAM_MEMORY_URL/api/v1/notes" --data-urlencode "q=WORDS"
@@ -63,15 +71,32 @@ class Answer:
     left_out: int
 
 
-def at_start(notes: Sequence[Candidate], *, more: int, sessions: Sequence[str], key: bytes) -> Answer | None:
-    """The answer to a session's start; None where there is nothing to tell. `more` counts notes beyond `notes`.
+@dataclass(frozen=True)
+class Beside:
+    """What stands beside the notes of a start: how many more there are, and lines about sessions and files."""
 
-    What changes most stands last: sessions after notes, so that a provider's prefix cache holds as long as it can.
+    more: int = 0
+    sessions: Sequence[str] = ()
+    files: Sequence[str] = ()
+    by_client: bool = False
+
+
+def at_start(notes: Sequence[Candidate], beside: Beside, *, key: bytes) -> Answer | None:
+    """The answer to a session's start; None where there is nothing to tell.
+
+    What changes most stands last: sessions and files after notes, so that a provider's prefix cache holds as long as
+    it can.
     """
-    if not notes and not sessions and not more:
+    more = beside.more
+    if not notes and not beside.sessions and not beside.files and not more:
         return None
-    tail = [HELP, *([_section("this member's last sessions in this project", sessions)] if sessions else [])]
-    fixed = [*tail, _last(999_999, 999_999)]
+    tail = [HELP_BY_CLIENT if beside.by_client else HELP]
+    if beside.sessions:
+        tail.append(_section("this member's last sessions in this project", beside.sessions))
+    if beside.files:
+        tail.append(_section("files that this session read again and again", _fitting(beside.files, _FILES)))
+    last = partial(_last, by_client=beside.by_client)
+    fixed = [*tail, last(999_999, 999_999)]
     told, rest = _whole(notes, fixed, budget=BUDGET)
     if rest or more:
         told, rest = _beside_an_index(notes, fixed)
@@ -80,7 +105,7 @@ def at_start(notes: Sequence[Candidate], *, more: int, sessions: Sequence[str], 
     if listed:
         sections.append(_section(NOT_TOLD, listed))
     left_out = len(rest) + more
-    return Answer(seal([*sections, *tail, _last(left_out, len(listed))], key=key), tuple(told), left_out)
+    return Answer(seal([*sections, *tail, last(left_out, len(listed))], key=key), tuple(told), left_out)
 
 
 def at_prompt(notes: Sequence[Candidate], *, key: bytes) -> Answer | None:
@@ -146,9 +171,22 @@ def _section(title: str, lines: Sequence[str]) -> str:
     return "\n".join([title, *lines])
 
 
-def _last(left_out: int, listed: int) -> str:
+def _fitting(lines: Sequence[str], room: int) -> list[str]:
+    """The first lines, as far as they fit."""
+    kept: list[str] = []
+    for line in lines:
+        room -= size(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return kept
+
+
+def _last(left_out: int, listed: int, *, by_client: bool = False) -> str:
     if not left_out:
         return "Nothing was left out."
     notes = "1 note was" if left_out == 1 else f"{left_out} notes were"
     where = "listed above" if listed == left_out else f"{listed} of them listed above" if listed else "none listed"
+    if by_client:
+        return f"{notes} left out for space, {where}. Fetch: hook.py search WORDS, then hook.py recall ID."
     return f'{notes} left out for space, {where}. Fetch: GET "$TEAM_MEMORY_URL/api/v1/notes", then /api/v1/notes/ID.'

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db.models import Count, Max
+from django.db.models import Count, Max, Q
 from django.db.models.functions import Left
 
 from memory.events.models import Event, Project, Session
 from memory.notes.lines import body_of
 from memory.notes.models import Note, NoteQuerySet
 from memory.recall import envelope, scope
-from memory.recall.compose import BUDGET, Answer, Candidate, at_prompt, at_start
+from memory.recall.compose import BUDGET, Answer, Beside, Candidate, at_prompt, at_start
 from memory.recall.envelope import one_line, size
 from memory.recall.models import Telling, ToldNote
 from memory.recall.search import fitting
@@ -20,6 +20,7 @@ from memory.tenants.models import Member
 MOST_READ = 200  # notes whose text is looked at for one start; 7,500 characters hold far fewer
 MOST_AT_PROMPT = 5
 LAST_SESSIONS = 3
+MOST_RESUMED = 20
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,12 @@ class Told:
     left_out: int
 
 
-def start_answer(session: Session, event: Event, *, member: Member | None) -> Told | None:
+def start_answer(
+    session: Session, event: Event, *, member: Member | None, files: Sequence[str] = (), by_client: bool = False
+) -> Told | None:
     """What a session is told when it starts (or starts anew after a compaction); None where there is nothing.
+
+    `files` are lines about what it read before it forgot. `by_client` says that the hook client asks.
 
     Runs in the bound transaction of the event and records what it tells. The same event gets the same bytes again.
     """
@@ -45,7 +50,8 @@ def start_answer(session: Session, event: Event, *, member: Member | None) -> To
     notes = _with_text(reach)
     candidates = [_candidate(note, why=_why_at_start(note)) for note in notes]
     more = reach.count() - len(notes) if len(notes) == MOST_READ else 0
-    answer = at_start(candidates, more=more, sessions=_last_sessions(session, projects, member), key=_key(session))
+    beside = Beside(more, _last_sessions(session, projects, member), files, by_client)
+    answer = at_start(candidates, beside, key=_key(session))
     return _record(answer, session, event, member, kind="start", notes=notes)
 
 
@@ -134,9 +140,28 @@ def _end_of(session: Session) -> str:
 
 
 def _known(session: Session) -> set[str]:
-    """The revisions this session was told since it last forgot (a compaction or a clear)."""
-    told = ToldNote.objects.filter(telling__session=session, telling__generation=session.generation)
+    """The revisions that stand in this session's context."""
+    told = ToldNote.objects.filter(_in_context(session, "telling__"))
     return {str(pk) for pk in told.values_list("revision_id", flat=True)}
+
+
+def has_heard_start(session: Session) -> bool:
+    """Whether what a start tells stands in this session's context."""
+    return Telling.objects.filter(_in_context(session, ""), kind="start").exists()
+
+
+def _in_context(session: Session, prefix: str) -> Q:
+    """What was told since it last forgot (a compaction or a clear). A resumed session has the context of the one that
+    it goes on from, and that one's, as long as none of them has forgotten.
+    """
+    found = Q(pk__in=[])
+    one: Session | None = session
+    for _ in range(MOST_RESUMED):
+        if one is None:
+            break
+        found |= Q(**{f"{prefix}session": one, f"{prefix}generation": one.generation})
+        one = one.resumed_from if one.generation == 0 else None
+    return found
 
 
 def _told_before(event: Event) -> Told | None:

@@ -26,6 +26,8 @@ MAY: Final[dict[str, frozenset[str]]] = {
     "note.revert": REVIEWERS,
     "note.delete": REVIEWERS,
     "session.read": EVERYONE | AGENT | DREAM,
+    "session.delete": EVERYONE | AGENT,
+    "session.delete_any": ADMINS | AGENT,
     "event.record": WRITERS | AGENT,
     "graph.read": EVERYONE | AGENT | DREAM,
     "graph.record": WRITERS | AGENT,
@@ -46,12 +48,14 @@ MAY: Final[dict[str, frozenset[str]]] = {
 }
 # What a key's scope opens. A key needs the scope, and its owner the role: the narrower of both decides.
 SCOPES: Final[dict[str, frozenset[str]]] = {
-    "ingest": frozenset({"event.record", "graph.record", "graph.withdraw"}),
+    "ingest": frozenset({"event.record", "session.delete", "graph.record", "graph.withdraw"}),
     "read": frozenset({"note.read", "session.read", "project.read", "dream.read", "graph.read"}),
     "propose": frozenset({"note.propose"}),
     "cache": frozenset({"cache.read", "cache.use"}),
     "dream": frozenset({"dream.start", "dream.read"}),
-    "admin": frozenset({"project.edit", "graph.withdraw", "graph.delete", "cache.manage"}),
+    "admin": frozenset(
+        {"project.edit", "session.delete", "session.delete_any", "graph.withdraw", "graph.delete", "cache.manage"}
+    ),
 }
 DEFAULT_SCOPES: Final = ("ingest", "read", "propose", "cache", "dream")
 

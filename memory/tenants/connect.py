@@ -1,11 +1,127 @@
-"""How Claude Code is connected without installing anything: hooks that post by curl. Text in, text out."""
+"""How a harness is connected: what to paste, what to watch out for, and the memory's MCP address. Text in, text out."""
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
-# Start and prompt wait for what the memory tells; nothing else may hold the agent up.
-TOLD: Final = ("SessionStart", "UserPromptSubmit")
-WATCHED: Final = (
+
+def _claude_mcp(address: str, secret: str) -> str:
+    bearer = f'--header "Authorization: Bearer {secret}"'
+    return f"claude mcp add --transport http --scope user team-memory {address}/mcp {bearer}"
+
+
+def _codex_mcp(address: str, secret: str) -> str:
+    headers = f'{{ Authorization = "Bearer {secret}" }}'
+    return f'[mcp_servers.team-memory]\nurl = "{address}/mcp"\nhttp_headers = {headers}'
+
+
+def _server(under: str, **fields: Any) -> Callable[[str, str], str]:
+    """One server in a JSON file; `url` names the field that takes the address."""
+    name = fields.pop("url", "url")
+
+    def written(address: str, secret: str) -> str:
+        server = {**fields, name: f"{address}/mcp", "headers": {"Authorization": f"Bearer {secret}"}}
+        return json.dumps({under: {"team-memory": server}}, indent=2)
+
+    return written
+
+
+@dataclass(frozen=True)
+class Harness:
+    """A coding agent that can be connected."""
+
+    slug: str
+    name: str
+    file: str  # what install changes
+    mcp_file: str  # where its MCP line goes; empty for a command
+    mcp: Callable[[str, str], str]
+    notes: tuple[str, ...] = ()
+
+
+_NO_PROMPT: Final = "It takes no text with a prompt: the memory is told when a session starts."
+HARNESSES: Final = (
+    Harness("claude-code", "Claude Code", "~/.claude/settings.json", "", _claude_mcp),
+    Harness(
+        "codex",
+        "Codex",
+        "~/.codex/hooks.json",
+        "~/.codex/config.toml",
+        _codex_mcp,
+        (
+            "Codex runs a hook only once it is trusted, and leaves it out without a word until then: start codex, type "
+            "/hooks, and trust those of team-memory. hook.py doctor says whether that is done.",
+        ),
+    ),
+    Harness(
+        "cursor",
+        "Cursor",
+        "~/.cursor/hooks.json",
+        "~/.cursor/mcp.json",
+        _server("mcpServers"),
+        (
+            "Cursor also runs the hooks of Claude Code's settings. Both may be connected: each event is sent once.",
+            "Cloud agents do not run hooks of this machine.",
+        ),
+    ),
+    Harness(
+        "gemini-cli",
+        "Gemini CLI",
+        "~/.gemini/settings.json",
+        "~/.gemini/settings.json",
+        _server("mcpServers", url="httpUrl"),
+    ),
+    Harness(
+        "copilot-cli",
+        "Copilot CLI",
+        "~/.copilot/hooks/team-memory.json",
+        "~/.copilot/mcp-config.json",
+        _server("mcpServers", type="http", tools=["*"]),
+        (_NO_PROMPT,),
+    ),
+    Harness(
+        "opencode",
+        "OpenCode",
+        "~/.config/opencode/plugins/team-memory.js",
+        "~/.config/opencode/opencode.json",
+        _server("mcp", type="remote", enabled=True),
+        ("OpenCode has no hooks: the command writes a small plugin that starts hook.py.",),
+    ),
+    Harness(
+        "vscode",
+        "VS Code",
+        "~/.claude/settings.json",
+        ".vscode/mcp.json",
+        _server("servers", type="http"),
+        (
+            "VS Code reads Claude Code's settings: these hooks serve both, and each event is sent once.",
+            "Its agent takes no text from hooks. Connect MCP as well, so that it can ask the memory.",
+        ),
+    ),
+)
+BY_SLUG: Final = {harness.slug: harness for harness in HARNESSES}
+
+
+def install(harness: Harness, address: str, secret: str) -> str:
+    """The one command, for a shell."""
+    options = f"--client {harness.slug} --url {address} --key {secret}"
+    return f"curl -fsS {address}/clients/hook.py -o hook.py && python3 hook.py install {options}"
+
+
+def install_powershell(harness: Harness, address: str, secret: str) -> str:
+    """The same for PowerShell, whose older versions know no `&&`."""
+    options = f"--client {harness.slug} --url {address} --key {secret}"
+    return f"iwr {address}/clients/hook.py -OutFile hook.py -UseBasicParsing; py -3 hook.py install {options}"
+
+
+def install_again(harness: Harness) -> str:
+    """For a machine that is connected already: address and key are kept there."""
+    return f"python3 hook.py install --client {harness.slug}"
+
+
+# Claude Code posts these itself. At SessionStart it takes commands alone.
+POSTED: Final = (
+    "UserPromptSubmit",
     "PreToolUse",
     "PostToolUse",
     "PostToolUseFailure",
@@ -25,53 +141,17 @@ COMMAND: Final = (
     ' --data-binary @- "$TEAM_MEMORY_URL/api/v1/hooks/claude-code" 2>/dev/null || true'
 )
 
-MERGE: Final = """python3 - <<'TEAM_MEMORY'
-import json, pathlib, shutil, sys
-new = json.loads(r'''%s''')
-path = pathlib.Path.home() / ".claude" / "settings.json"
-path.parent.mkdir(exist_ok=True)
-try:
-    old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-except (OSError, ValueError) as why:
-    sys.exit(f"Nothing was changed: {path} can't be read as JSON ({why}). Mend it, then paste again.")
-groups = old.get("hooks", {}) if isinstance(old, dict) else None
-if (
-    not isinstance(groups, dict)
-    or not all(isinstance(listed, list) for listed in groups.values())
-    or not isinstance(old.get("env", {}), dict)
-):
-    sys.exit(f"Nothing was changed: {path} is not what Claude Code reads as settings. Mend it, then paste again.")
-# Run again, the copy of the file as it was before must stay what it is.
-if path.exists() and "TEAM_MEMORY_URL" not in json.dumps(old):
-    shutil.copy2(path, path.with_suffix(".json.before-team-memory"))
-old.setdefault("env", {}).update(new["env"])
-for event, groups in new["hooks"].items():
-    kept = [g for g in old.setdefault("hooks", {}).get(event, []) if "TEAM_MEMORY_URL" not in json.dumps(g)]
-    old["hooks"][event] = kept + groups
-path.touch(0o600)
-path.write_text(json.dumps(old, indent=2, ensure_ascii=False) + "\\n", encoding="utf-8")
-path.chmod(0o600)
-print("Team Memory is connected: start a new Claude Code session.")
-TEAM_MEMORY
-"""
 
-
-def claude_code(address: str, secret: str) -> dict[str, Any]:
-    """What goes into Claude Code's settings.json: the address and key as environment, and the hooks."""
-    hooks = {}
-    for event in (*TOLD, *WATCHED):
-        handler: dict[str, Any] = {"type": "command", "command": COMMAND, "timeout": 5}
-        if event in WATCHED:
-            handler["async"] = True
-        hooks[event] = [{"hooks": [handler]}]
-    return {"env": {"TEAM_MEMORY_URL": address, "TEAM_MEMORY_KEY": secret}, "hooks": hooks}
-
-
-def snippet(address: str, secret: str) -> str:
-    """The same as indented JSON, to add by hand."""
-    return json.dumps(claude_code(address, secret), indent=2)
-
-
-def paste(address: str, secret: str) -> str:
-    """A command for a terminal: it backs the settings up, keeps what is there, and may be run again."""
-    return MERGE % json.dumps(claude_code(address, secret))
+def without_client(address: str, secret: str) -> str:
+    """What goes into Claude Code's settings.json where nothing may be installed: hooks that post by themselves."""
+    posts = {
+        "type": "http",
+        "url": f"{address}/api/v1/hooks/claude-code",
+        "headers": {"Authorization": "Bearer $TEAM_MEMORY_KEY"},
+        "allowedEnvVars": ["TEAM_MEMORY_KEY"],
+        "timeout": 3,
+    }
+    hooks: dict[str, Any] = {"SessionStart": [{"hooks": [{"type": "command", "command": COMMAND, "timeout": 5}]}]}
+    hooks.update({event: [{"hooks": [posts]}] for event in POSTED})
+    settings = {"env": {"TEAM_MEMORY_URL": address, "TEAM_MEMORY_KEY": secret}, "hooks": hooks}
+    return json.dumps(settings, indent=2)

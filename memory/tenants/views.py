@@ -7,7 +7,7 @@ from django.contrib.auth import login as open_session
 from django.contrib.auth import logout as close_session
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -96,26 +96,43 @@ def choose(request: HttpRequest) -> HttpResponse:
 @needs("note.read")
 @recently
 def connect(request: TenantRequest, slug: str) -> HttpResponse:
-    """One paste for Claude Code. A POST makes a key and shows it, once."""
-    context: dict[str, Any] = {}
+    """One command for each harness. A POST makes a key and shows it, once."""
+    harness = the_harness(request)
+    secret = ""
     if request.method == "POST":
-        made, secret = keys.make_key(request.member, name="Claude Code", by=request.actor)  # type: ignore[arg-type]
-        context = {
-            "key": secret,
-            "paste": connecting.paste(settings.PUBLIC_URL, secret),
-            "snippet": connecting.snippet(settings.PUBLIC_URL, secret),
-        }
-        request.session["connecting"] = made.public_id
-    context["first_event"] = first_event(request)
+        made, secret = keys.make_key(request.member, name=harness.name, by=request.actor)  # type: ignore[arg-type]
+        request.session["connecting"] = {"key": made.public_id, "harness": harness.slug}
+    context = {"first_event": first_event(request), "harness": harness, "is_waiting": "connecting" in request.session}
     if request.htmx:
         return render(request, "tenants/_first_event.html", context)
+    context |= {"key": secret, "harnesses": connecting.HARNESSES, "install_again": connecting.install_again(harness)}
     context["agent_keys"] = keys.usable_keys(request.member)  # type: ignore[arg-type]
+    address, shown = settings.PUBLIC_URL, secret or "YOUR_KEY"
+    context |= {
+        "address": address,
+        "install": connecting.install(harness, address, secret),
+        "install_powershell": connecting.install_powershell(harness, address, secret),
+        "mcp": harness.mcp(address, shown),
+        "without_client": connecting.without_client(address, shown) if harness.slug == "claude-code" else "",
+    }
     return render(request, "tenants/connect.html", context)
+
+
+def the_harness(request: TenantRequest) -> connecting.Harness:
+    """The one that is asked for, else the one being connected, else the first."""
+    asked = request.POST.get("client") or request.GET.get("client") or ""
+    if asked and asked not in connecting.BY_SLUG:
+        raise Http404
+    before = request.session.get("connecting")
+    known = before.get("harness", "") if isinstance(before, dict) else ""
+    return connecting.BY_SLUG.get(asked) or connecting.BY_SLUG.get(known) or connecting.HARNESSES[0]
 
 
 def first_event(request: TenantRequest) -> Any:
     """The first event that the key made on this page sent."""
-    made = request.tenant.keys.filter(public_id=request.session.get("connecting", "")).first()
+    before = request.session.get("connecting")
+    public_id = before.get("key", "") if isinstance(before, dict) else ""
+    made = request.tenant.keys.filter(public_id=public_id).first()
     if made is None:
         return None
     # By the sessions since then: events are not indexed by key, and this is asked every few seconds.

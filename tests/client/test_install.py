@@ -159,13 +159,13 @@ def test_a_second_install_after_foreign_changes_does_not_undo_them(machine: Mach
     assert json.loads(file.read_text()) == {"model": "opus", "hooks": {"Stop": [FOREIGN]}, "theirs": True}
 
 
-def test_it_takes_the_place_of_the_curl_from_the_connect_page(machine: Machine) -> None:
+def test_it_takes_the_place_of_what_the_connect_page_gives_to_add_by_hand(machine: Machine) -> None:
     from memory.tenants import connect
 
-    content = json.dumps(connect.claude_code(URL, KEY), indent=2)
+    content = connect.without_client(URL, KEY)
     file = written(machine, FILES["claude-code"], content)
     install(machine, "claude-code")
-    assert "curl" not in json.dumps(hooks_in(file))
+    assert "curl" not in json.dumps(hooks_in(file)) and "http" not in json.dumps(hooks_in(file))
     uninstall(machine, "--client", "claude-code")
     assert file.read_text() == content
 

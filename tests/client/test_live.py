@@ -2,6 +2,10 @@
 
 import hashlib
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ from memory.hooks.client import Target, needs_key
 from memory.hooks.payloads import Told, canonical
 from memory.tenants.models import Tenant
 from tests.client.machine import SAMPLES, SCRIPT, Machine, tool_call, until
-from tests.conftest import Agent, new_agent, served
+from tests.conftest import Agent, free_port, new_agent, served
 
 FILES = sorted(path for path in SAMPLES.glob("*/*.json"))
 
@@ -142,3 +146,78 @@ def test_the_files_are_samples_of_every_harness() -> None:
     names = {path.parent.name for path in FILES}
     assert {"claude_code", "codex", "cursor", "gemini_cli", "copilot_cli", "opencode", "vscode"} <= names
     assert Path(SCRIPT).name == "client.py"
+
+
+# A harness that calls the hook 1,250 times: each call is a process of its own, forked instead of started, which spares
+# the test an hour of interpreters starting.
+HARNESS = """
+import os, sys, time
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
+import client
+import json
+for number in range(int(sys.argv[3])):
+    call = {
+        "session_id": sys.argv[2], "hook_event_name": "PostToolUse", "tool_name": "Bash", "cwd": "/nowhere/shop",
+        "tool_use_id": f"u{number}", "tool_input": {"command": f"echo {number}"}, "tool_response": {"stdout": "x"},
+    }
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.close(writer)
+        os.dup2(reader, 0)
+        sys.stdin = open(0)
+        client.STARTED_AT, client.STARTED = time.time_ns(), time.monotonic()
+        client.main(["--client", "claude_code", "--event", "PostToolUse"])
+    os.close(reader)
+    os.write(writer, json.dumps(call).encode())
+    os.close(writer)
+    assert os.wait()[1] == 0
+"""
+
+
+@pytest.mark.slow
+def test_5000_events_of_four_clients_wait_for_the_server_and_arrive_once_in_order(
+    acme: Tenant, agent: Agent, bound: Any, machine: Machine
+) -> None:
+    address = f"http://127.0.0.1:{free_port()}"
+    machine.connect(address, agent.secret)
+    command = [sys.executable, "-I", "-S", "-c", HARNESS, str(SCRIPT)]
+    clients = [
+        subprocess.Popen([*command, f"s{number}", "1250"], env=machine.environment, stderr=subprocess.PIPE)
+        for number in range(4)
+    ]
+    for one in clients:
+        assert (one.communicate()[1], one.returncode) == (b"", 0)
+    assert len(machine.waiting()) == 5_000
+    with served(int(address.rpartition(":")[2])):
+        machine.wake()
+        until(lambda: len(stored(bound, acme)) == 5_000, "all are stored")
+        until(lambda: not machine.waiting(), "nothing waits")
+    with bound(acme):
+        for session in Session.objects.all():
+            uses = list(session.events.order_by("seq").values_list("seq", "tool_use_id"))
+            assert uses == [(number + 1, f"u{number}") for number in range(1250)], session.key
+        assert Session.objects.count() == 4
+
+
+def test_what_waits_for_an_old_address_goes_to_the_new_one_and_is_said_aloud(
+    live: str, acme: Tenant, agent: Agent, bound: Any, machine: Machine
+) -> None:
+    machine.connect("http://127.0.0.1:9", agent.secret)
+    machine.hook("claude_code", "PostToolUse", tool_call("old", 1))
+    until(lambda: machine.flusher() > 1, "it waits for its server")
+    os.kill(machine.flusher(), signal.SIGKILL)  # as a restart of the machine would
+    done = machine.run("install", "--client", "claude-code", "--url", live, "--key", agent.secret, "--yes")
+    assert done.returncode == 0 and b"1 events that wait for the address before" in done.stdout
+    until(lambda: len(stored(bound, acme)) == 1, "it is stored")
+    until(lambda: not machine.waiting(), "nothing waits")
+    # One whose address is known no more at all.
+    [spool] = machine.spools()
+    lost = spool.with_name("0123456789abcdef")
+    lost.mkdir(mode=0o700)
+    line = {"client": "claude_code", "event": "PostToolUse", "payload": tool_call("lost", 1)}
+    (lost / "00000000000000000001.ndjson").write_text(json.dumps(line) + "\n")
+    said = machine.run("doctor").stdout
+    assert b"1 events wait for an address or key that is not configured any more" in said and b"--adopt" in said
+    assert len(stored(bound, acme)) == 1
+    machine.run("doctor", "--adopt")
+    until(lambda: len(stored(bound, acme)) == 2, "it is stored too")

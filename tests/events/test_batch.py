@@ -34,10 +34,10 @@ def test_an_odd_line_is_kept_and_harms_no_other(client: Any, acme: Any, bound: A
     assert (answer.status_code, answer.json()) == (200, {"accepted": 3, "repeated": 0, "refused": []})
 
 
-@pytest.mark.parametrize("place", ["canonical", "is_conflict"])
+@pytest.mark.parametrize("place", ["canonical", "refusal"])
 def test_a_fault_of_ours_refuses_its_line_alone(client: Any, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    module = "memory.hooks.receive.canonical" if place == "canonical" else "memory.hooks.batch.is_conflict"
-    whole = getattr(batch if place == "is_conflict" else receive, place)
+    module = "memory.hooks.receive.canonical" if place == "canonical" else "memory.hooks.batch.refusal"
+    whole = getattr(batch if place == "refusal" else receive, place)
 
     def fails(one: Any, other: Any, *more: Any) -> Any:
         if (other.get("n") if place == "canonical" else json.loads(one.body)["n"]) == 3:

@@ -48,14 +48,16 @@ async def _calls(address: str, secret: str, mode: str, many: int) -> int:
     from mcp import Client
     from mcp.client.streamable_http import streamable_http_client
 
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {secret}"}, timeout=60) as http:
-        async with Client(streamable_http_client(f"{address}/mcp", http_client=http), mode=mode) as client:
-            listed = await client.list_tools()
-            assert len(listed.tools) == 14
-            answers = await asyncio.gather(*(client.call_tool("thread_index", {}) for _ in range(many)))
-            refused = await client.call_tool("recall", {"id": "thr_none"})
-            assert refused.is_error
-            return sum(not one.is_error for one in answers)
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {secret}"}, timeout=60) as http,
+        Client(streamable_http_client(f"{address}/mcp", http_client=http), mode=mode) as client,
+    ):
+        listed = await client.list_tools()
+        assert len(listed.tools) == 14
+        answers = await asyncio.gather(*(client.call_tool("thread_index", {}) for _ in range(many)))
+        refused = await client.call_tool("recall", {"id": "thr_none"})
+        assert refused.is_error
+        return sum(not one.is_error for one in answers)
 
 
 def calls(address: str, secret: str, mode: str, many: int) -> int:

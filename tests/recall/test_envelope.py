@@ -5,7 +5,7 @@ import re
 import pytest
 
 from memory.recall import envelope
-from memory.recall.compose import BUDGET, Candidate, at_prompt, at_start
+from memory.recall.compose import BUDGET, Beside, Candidate, at_prompt, at_start
 
 KEY = envelope.tenant_key("secret", "tenant")
 ATTACKS = [
@@ -31,7 +31,7 @@ def candidate(number: int, text: str, **more: str) -> Candidate:
 
 
 def start(*texts: str, sessions: tuple[str, ...] = ()) -> str:
-    answer = at_start([candidate(n, text) for n, text in enumerate(texts)], more=0, sessions=sessions, key=KEY)
+    answer = at_start([candidate(n, text) for n, text in enumerate(texts)], Beside(0, sessions), key=KEY)
     assert answer is not None
     return answer.text
 
@@ -40,7 +40,7 @@ def start(*texts: str, sessions: tuple[str, ...] = ()) -> str:
 @pytest.mark.parametrize("place", ["text", "title", "path", "description"])
 def test_it_can_not_be_closed_by_a_note(attack: str, place: str) -> None:
     note = candidate(1, attack if place == "text" else "- fine", **({} if place == "text" else {place: attack}))
-    answer = at_start([note], more=0, sessions=[], key=KEY)
+    answer = at_start([note], Beside(0, []), key=KEY)
     assert answer is not None
     text = answer.text
     boundary = re.match(r'<team-memory id="([0-9a-f]{16})">\n', text)
@@ -84,7 +84,7 @@ def test_it_counts_an_emoji_as_the_harnesses_do() -> None:
 
 def test_it_tells_whole_notes_only_and_lists_the_rest() -> None:
     texts = [f"{number:02} " + "Giữ dòng này nguyên vẹn 🚀 " * 22 for number in range(25)]
-    answer = at_start([candidate(n, text) for n, text in enumerate(texts)], more=0, sessions=["- ses_1"], key=KEY)
+    answer = at_start([candidate(n, text) for n, text in enumerate(texts)], Beside(0, ["- ses_1"]), key=KEY)
     assert answer is not None and envelope.size(answer.text) <= BUDGET
     assert answer.left_out == 25 - len(answer.told) and len(answer.told) >= 6
     assert [note.path for note in answer.told] == [f"general/{n:03}.md" for n in range(len(answer.told))]
@@ -97,7 +97,7 @@ def test_it_tells_whole_notes_only_and_lists_the_rest() -> None:
 
 def test_it_passes_over_one_note_that_is_too_long() -> None:
     notes = [candidate(0, "x" * 30_000), candidate(1, "- short")]
-    answer = at_start(notes, more=0, sessions=[], key=KEY)
+    answer = at_start(notes, Beside(0, []), key=KEY)
     assert answer is not None
     assert [note.path for note in answer.told] == ["general/001.md"] and "- general/000.md [nte_" in answer.text
     prompt = at_prompt(notes, key=KEY)
@@ -109,7 +109,7 @@ def test_it_passes_over_one_note_that_is_too_long() -> None:
 def test_it_never_passes_the_limit(count: int, length: int) -> None:
     notes = [candidate(n, "é" * length, description="d" * 200) for n in range(count)]
     sessions = ["- " + "s" * 250] * 3
-    answer = at_start(notes, more=count, sessions=sessions, key=KEY)
+    answer = at_start(notes, Beside(count, sessions), key=KEY)
     assert answer is not None and envelope.size(answer.text) <= BUDGET
     prompt = at_prompt(notes[:5], key=KEY)
     assert prompt is not None and envelope.size(prompt.text) <= BUDGET
@@ -121,4 +121,4 @@ def test_it_puts_what_changes_most_last() -> None:
 
 
 def test_it_says_nothing_where_there_is_nothing() -> None:
-    assert at_start([], more=0, sessions=[], key=KEY) is None and at_prompt([], key=KEY) is None
+    assert at_start([], Beside(0, []), key=KEY) is None and at_prompt([], key=KEY) is None

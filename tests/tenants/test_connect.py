@@ -1,14 +1,12 @@
-"""The Connect page: a key, shown once, and one paste."""
+"""The Connect page: a key, shown once, and one command for each harness."""
 
 import json
-import os
 import re
-import subprocess
 from html import unescape
-from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from memory.tenants import connect, keys, rls
@@ -50,28 +48,46 @@ def test_it_refuses_another_method(logged_in: Any, alice: Any) -> None:
     assert logged_in(alice).delete("/t/acme/connect/").status_code == 405
 
 
-def run_paste(home: Path) -> dict[str, Any]:
-    script = connect.paste("http://127.0.0.1:8000", "tm_live_x")
-    subprocess.run(["sh", "-c", script], env={"HOME": str(home), "PATH": os.environ["PATH"]}, check=True)
-    settings: dict[str, Any] = json.loads((home / ".claude/settings.json").read_text())
-    return settings
+@pytest.mark.parametrize("slug", connect.BY_SLUG)
+def test_each_harness_has_its_command_and_its_mcp_line(logged_in: Any, alice: Any, slug: str) -> None:
+    page = logged_in(alice).post("/t/acme/connect/", {"client": slug})
+    [secret] = secrets_in(page)
+    text = unescape(page.content.decode())
+    one = f"curl -fsS {settings.PUBLIC_URL}/clients/hook.py -o hook.py && python3 hook.py install --client {slug} "
+    assert f"{one}--url {settings.PUBLIC_URL} --key {secret}</pre>" in text
+    assert f"py -3 hook.py install --client {slug} --url" in text and f"{settings.PUBLIC_URL}/mcp" in text
+    assert text.count(secret) >= 4 and "YOUR_KEY" not in text
+    assert ("type /hooks" in text, "serve both" in text) == (slug == "codex", slug == "vscode")
 
 
-def test_the_paste_keeps_what_is_there_and_may_be_run_again(tmp_path: Path) -> None:
-    (tmp_path / ".claude").mkdir()
-    foreign = {"hooks": [{"type": "command", "command": "echo hi"}]}
-    (tmp_path / ".claude/settings.json").write_text(json.dumps({"model": "x", "hooks": {"Stop": [foreign]}}))
-    first = run_paste(tmp_path)
-    assert first["model"] == "x"
-    assert foreign in first["hooks"]["Stop"] and len(first["hooks"]["Stop"]) == 2
-    assert run_paste(tmp_path) == first
-    kept = json.loads((tmp_path / ".claude/settings.json.before-team-memory").read_text())
-    assert kept == {"model": "x", "hooks": {"Stop": [foreign]}}
+def test_it_offers_hooks_without_a_client_for_claude_code_alone(logged_in: Any, alice: Any) -> None:
+    browser = logged_in(alice)
+    shown = unescape(browser.get("/t/acme/connect/?client=claude-code").content.decode())
+    given = json.loads(shown.partition('id="without-client" tabindex="0">')[2].partition("</pre>")[0])
+    kinds = {event: group["hooks"][0]["type"] for event, [group] in given["hooks"].items()}
+    assert kinds.pop("SessionStart") == "command" and set(kinds.values()) == {"http"}
+    assert "Without installing" not in browser.get("/t/acme/connect/?client=codex").content.decode()
+    assert browser.get("/t/acme/connect/?client=emacs").status_code == 404
 
 
-def test_the_page_shows_the_paste_whole(logged_in: Any, alice: Any) -> None:
-    page = unescape(logged_in(alice).post("/t/acme/connect/").content.decode())
-    assert "TEAM_MEMORY\nimport json" in page.replace("python3 - <<'TEAM_MEMORY'", "TEAM_MEMORY")
+def test_it_waits_until_the_first_event_is_there(logged_in: Any, alice: Any, agent: Any) -> None:
+    browser, piece = logged_in(alice), {"HX-Request": "true"}
+    assert "every 3s" not in browser.get("/t/acme/connect/").content.decode()
+    [secret] = secrets_in(browser.post("/t/acme/connect/", {"client": "codex"}))
+    event = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "Mend <b>it</b>", "turn_id": "t"}
+
+    def send(key: str) -> None:
+        sender = Client(headers={"Authorization": f"Bearer {key}"})
+        assert sender.post("/api/v1/hooks/codex", event, content_type="application/json").status_code == 200
+
+    send(agent.secret)  # another key's event is not this one's
+    waiting = browser.get("/t/acme/connect/", headers=piece).content.decode()
+    assert "Start Codex" in waiting and "every 3s" in waiting and "look again" in waiting
+    event["turn_id"] = "t2"
+    send(secret)
+    arrived = browser.get("/t/acme/connect/", headers=piece).content.decode()
+    assert "It works" in arrived and "Mend &lt;b&gt;it&lt;/b&gt;" in arrived and "every 3s" not in arrived
+    assert "It works" in browser.get("/t/acme/connect/").content.decode()
 
 
 def test_it_lists_this_members_keys_and_no_others(logged_in: Any, alice: Any, bob: Any) -> None:
@@ -109,20 +125,3 @@ def test_another_members_key_is_revoked_only_by_who_manages_members(
     assert revoke(logged_in(alice), key) == 302
     with rls.tenant_scope(str(acme.pk)):
         assert AgentKey.objects.get(pk=key.pk).revoked_at is not None
-
-
-BROKEN = ['{"model": "x",}', "", "[1]", '{"hooks": []}', '{"env": "x"}', '{"hooks": {"Stop": {}}}']
-
-
-@pytest.mark.parametrize("broken", BROKEN)
-def test_the_paste_leaves_broken_settings_alone_and_says_so_in_one_line(tmp_path: Path, broken: str) -> None:
-    (tmp_path / ".claude").mkdir()
-    settings = tmp_path / ".claude/settings.json"
-    settings.write_text(broken)
-    script = connect.paste("http://127.0.0.1:8000", "tm_live_x")
-    env = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
-    done = subprocess.run(["sh", "-c", script], env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and done.stdout == ""
-    assert len(done.stderr.splitlines()) == 1 and str(settings) in done.stderr
-    assert settings.read_text() == broken
-    assert [path.name for path in settings.parent.iterdir()] == ["settings.json"]
