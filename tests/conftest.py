@@ -47,12 +47,7 @@ def committed(django_db_blocker: Any, django_db_setup: None) -> Iterator[None]:
         yield
         for connection in connections.all(initialized_only=True):
             connection.close()
-        with database.migrator() as cleaner:
-            cleaner.execute("DELETE FROM tenants_tenant")
-            cleaner.execute("DELETE FROM tenants_browser")
-            cleaner.execute("DELETE FROM tenants_user")
-            cleaner.execute("DELETE FROM django_session")
-            cleaner.execute("DELETE FROM axes_accessattempt")
+        database.clean()
 
 
 @dataclass

@@ -109,6 +109,8 @@ SERVER_OF_TESTS = _server
 
 def end() -> None:
     """Stop the server, if this process started it."""
+    if _cleaner is not None:
+        _cleaner.close()
     if _owned is not None:
         _owned.stop()
         shutil.rmtree(_owned.home.path, ignore_errors=True)
@@ -117,3 +119,20 @@ def end() -> None:
 def migrator() -> "psycopg.Connection[tuple[object, ...]]":
     """A connection as the migrator, which sees and may clean every tenant's rows."""
     return psycopg.connect(**SERVER_OF_TESTS.dsn("migrator", NAME), autocommit=True)  # type: ignore[arg-type]
+
+
+_CLEANED = ("tenants_tenant", "tenants_browser", "tenants_user", "django_session", "axes_accessattempt")
+_cleaner: "psycopg.Connection[tuple[object, ...]] | None" = None
+
+
+def clean() -> None:
+    """Delete what a test committed: teams with all that is theirs, people, and their sessions.
+
+    By a connection that stays: a new one plans the cascade through every table anew, which takes ten times as long as
+    the deletes themselves.
+    """
+    global _cleaner
+    if _cleaner is None or _cleaner.broken or _cleaner.closed:
+        _cleaner = migrator()
+    for table in _CLEANED:
+        _cleaner.execute(f"DELETE FROM {table}".encode())
