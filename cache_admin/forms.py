@@ -35,6 +35,13 @@ _PLACES: Final = (
 )
 
 
+class ObjectField(forms.JSONField):
+    """A JSON object that may be left out: then the field is empty, and not "null"."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return "" if value in (None, {}) else super().prepare_value(value)
+
+
 class ToolForm(forms.Form):
     """The name of a tool that has no policy yet."""
 
@@ -131,13 +138,13 @@ class PolicyForm(forms.Form):
         help_text="0.92 is usual. Under 0.85 and over 0.97 think twice.",
         widget=forms.NumberInput(attrs={"step": "0.01"}),
     )
-    defaults = forms.JSONField(
+    defaults = ObjectField(
         required=False,
         label="Defaults",
         help_text='Arguments that say the same when left out, e.g. {"depth": 1}.',
         widget=forms.Textarea(attrs={**_MONO, "rows": 2}),
     )
-    schema = forms.JSONField(
+    schema = ObjectField(
         required=False,
         label="The tool's input schema",
         help_text="Its JSON Schema says which arguments are numbers and addresses, and what their defaults are.",

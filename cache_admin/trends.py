@@ -60,9 +60,9 @@ class ToolLine:
 
     @property
     def lookup_ms(self) -> float | None:
-        """What one lookup takes on average."""
+        """What one lookup takes on average; none where that was not measured, as in batches."""
         asked = self.figures["lookups"]
-        return self.spent_ms / asked if asked else None
+        return self.spent_ms / asked if asked and self.spent_ms else None
 
     @property
     def is_too_dear(self) -> bool:

@@ -16,7 +16,7 @@ from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs, require
 
 PAGE = 50
-DECIDED = 20
+DECIDED = 8
 # A stored text that is longer is shown by its beginning; the whole is one click away.
 SHOWN = 64 * 1024
 

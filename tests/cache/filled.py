@@ -12,7 +12,9 @@ QUESTION = "ask_docs"
 
 def used(acme: Any, api: Any) -> dict[str, str]:
     """Hits, misses, bypasses, watched calls, an incident, a near pair, analyses, usage; gives what ids there are."""
-    body = call(arguments={"path": "./src/pay.py"})
+    # A session that holds the answer is given its id alone.
+    context = {"project": "shop", "root": "/home/dev/shop", "session": "s1"}
+    body = call(arguments={"path": "./src/pay.py"}, context=context)
     made = store(api, body, "def pay():\n    return 1\n" * 60, duration_ms=1800)
     for _ in range(3):
         assert api.post("cache/tools/lookup", body).json()["status"] == "hit"
@@ -74,9 +76,12 @@ def labels(acme: Any, tool: str = QUESTION) -> None:
     """Enough decided pairs of a tool to find its threshold."""
     by = command_actor(acme, "tests")
     same = [
-        (f"how do I start {name}", f"how can I start {name}", True, 0.9 + n / 200)
+        (f"how do I start {name}", f"how can I start {name}", True, (180 + n) / 200)
         for n, name in enumerate("abcdefghijklmnop")
     ]
-    other = [(f"start {name} now", f"begin {name} today", False, 0.82 + n / 100) for n, name in enumerate("abcdef")]
+    other = [
+        (f"list members of {name}", f"list visitors of {name}", False, (82 + n) / 100)
+        for n, name in enumerate("abcdef")
+    ]
     with rls.tenant_scope(str(acme.pk)):
         pairs.add(acme, tool, [*same, *other], by=by)

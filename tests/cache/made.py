@@ -1,5 +1,6 @@
 """Stored things, made without the doors."""
 
+import hashlib
 from typing import Any
 
 from cache_admin import results
@@ -16,16 +17,16 @@ def result(tenant: Any, member: Any, text: str = "acme-only words\n", **more: An
         return results.keep(tenant, draft, by=member_actor(member), **options)
 
 
-def shown(tenant: Any, member: Any) -> dict[str, str]:
+def shown(tenant: Any, member: Any, *, name: str = "acme-only") -> dict[str, str]:
     """One of each thing that has a page: by what its address names it."""
     kept = result(tenant, member)
     with rls.tenant_scope(str(tenant.pk)):
-        key = bytes(range(32))
+        key = hashlib.sha256(name.encode()).digest()
         Entry.objects.create(
             tenant=tenant, key=key, identity=key, document="{}", tool="acme-only", scope="team", result=kept
         )
         analysis = Analysis.objects.create(
-            tenant=tenant, content_hash="sha256:acme-only", analysis_type="t", version="1", content={}
+            tenant=tenant, content_hash=f"sha256:{name}", analysis_type="t", version="1", content={}
         )
         incident = Incident.objects.create(tenant=tenant, kind="report", tool="acme-only")
         pair = Pair.objects.create(tenant=tenant, tool="acme-only", asked="acme-only", matched="b", score=0.9)

@@ -105,7 +105,7 @@ def test_an_admin_changes_a_policy_and_the_audit_says_who(
         assert not Entry.objects.filter(tool="read_file").exists()
         assert AuditEntry.objects.filter(action="cache.policy", target="read_file").count() == 1
     page = text(browser.get(here))
-    assert "by <bdi>alice</bdi>" in page and "serve project None → serve project 600" in page
+    assert "by <bdi>alice</bdi>" in page and "serve project 600" in page
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,8 @@ def test_pairs_are_marked_and_their_labels_draw_the_curve(
     piece = browser.post(here, {"verdict": "same"}, headers=HTMX)
     assert "<!doctype" not in piece.content.decode() and "No, different" in text(piece)
     answer = browser.get(at(f"similar/?tool={filled.QUESTION}"))
-    assert answer.context["proposed"] == 0.88 and "<b>0.88</b>" in text(answer)
+    # Of the different ones, the most alike that passes the guard is 0.85.
+    assert answer.context["proposed"] == 0.86 and "<b>0.86</b>" in text(answer)
     assert answer.context["chart"].lines and "<caption" in text(answer)
     assert browser.post(at("similar/nothing/"), {"verdict": "same"}).status_code == 404
 
