@@ -54,6 +54,18 @@ def invalidate(tenant: Tenant, doomed: Doomed, *, by: Actor) -> int:
     return gone
 
 
+def would_go(tenant: Tenant, doomed: Doomed, *, by: Actor) -> tuple[int, int]:
+    """How many entries and analyses `invalidate` would drop now; nothing is dropped. Raises Refused, Problem 404."""
+    require(by, "cache.manage")
+    chosen = [Entry.objects.filter(tenant=tenant)] if doomed.everything else _entries(tenant, doomed)
+    analyses = Analysis.objects.none()
+    if doomed.content_hash:
+        analyses = Analysis.objects.filter(tenant=tenant, content_hash=doomed.content_hash)
+    elif doomed.writer:
+        analyses = _analyses_of(tenant, doomed.writer)
+    return sum(rows.count() for rows in chosen), analyses.count()
+
+
 def _entries(tenant: Tenant, doomed: Doomed) -> "list[QuerySet[Entry]]":
     rows = Entry.objects.filter(tenant=tenant)
     chosen = [_at_path(rows, path, digest, doomed) for path, digest in doomed.paths]

@@ -1,8 +1,8 @@
-"""Addresses of the caches, below /api/v1/."""
+"""Addresses of the caches: below /api/v1/, and pages."""
 
 from django.urls import path
 
-from cache_admin import api, described, rest  # noqa: F401 - what the API's description holds
+from cache_admin import api, described, rest, views  # noqa: F401 - described: what the API description holds
 
 api_patterns = [
     path("cache/tools/lookup", api.tool_lookup, name="api-cache-lookup"),
@@ -16,4 +16,21 @@ api_patterns = [
     path("results", rest.result_list, name="api-results"),
     path("results/<str:result_id>", rest.result, name="api-result"),
     path("usage", rest.usage_list, name="api-usage"),
+]
+page_patterns = [
+    path("caches/", views.overview, name="caches"),
+    path("caches/tools/", views.tools, name="cache_tools"),
+    path("caches/policy/", views.policy, name="cache_policy"),
+    path("caches/policy/try/", views.try_call, name="cache_try"),
+    path("caches/entries/", views.entries, name="cache_entries"),
+    path("caches/entries/<str:key>/", views.entry, name="cache_entry"),
+    path("caches/purge/", views.purge_page, name="cache_purge"),
+    path("caches/similar/", views.similar, name="cache_pairs"),
+    path("caches/similar/<str:pair_id>/", views.pair_decide, name="cache_pair_decide"),
+    path("caches/analyses/", views.analyses, name="cache_analyses"),
+    path("caches/analyses/<str:public_id>/", views.analysis, name="cache_analysis"),
+    path("caches/incidents/", views.incidents, name="cache_incidents"),
+    path("caches/incidents/<str:public_id>/", views.incident, name="cache_incident"),
+    path("caches/repeats/", views.repeats, name="cache_repeats"),
+    path("caches/prompts/", views.prompts, name="cache_prompts"),
 ]

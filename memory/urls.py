@@ -6,6 +6,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
 from cache_admin.urls import api_patterns as cache_api
+from cache_admin.urls import page_patterns as cache_pages
 from dream.urls import api_patterns as dream_api
 from dream.urls import page_patterns as dream_pages
 from memory import views
@@ -51,6 +52,7 @@ pages: list[URLPattern | URLResolver] = [
     *note_pages,
     *graph_pages,
     *dream_pages,
+    *cache_pages,
     *event_pages,
     *tenant_pages,
 ]

@@ -38,6 +38,9 @@ LISTS = {
     "members": "get", "keys": "get", "roles": "get", "audit": "get", "audit_export": "post",
     "threads": "get", "unlinked": "get", "endpoints": "get",
     "mcp": "post",  # its tools are walked in tests/mcp/test_isolation.py
+    "caches": "get", "cache_tools": "get", "cache_policy": "get", "cache_try": "post", "cache_entries": "get",
+    "cache_purge": "get", "cache_pairs": "get", "cache_analyses": "get", "cache_incidents": "get",
+    "cache_repeats": "get", "cache_prompts": "get",
 }  # fmt: skip
 # What a list needs to be asked.
 QUERIES = {"api-search": "?q=acme-only"}
@@ -107,6 +110,10 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "api-dream": ("get", "dream", {}),
     "api-dream-cancel": ("post", "dream", {}),
     "api-result": ("get", "result", {}),
+    "cache_entry": ("get", "cache_key", {}),
+    "cache_pair_decide": ("post", "pair", {"verdict": "same"}),
+    "cache_analysis": ("get", "analysis", {}),
+    "cache_incident": ("get", "incident", {}),
 }
 # People decide: a key is refused before anything is looked up.
 NEVER_FOR_KEYS = {"api-proposal-approve", "api-proposal-reject"}
@@ -182,6 +189,7 @@ def things(acme: Any, alice: Any, mia: Any) -> dict[str, str]:
         "endpoint": chains.endpoint(acme, alice, name="acme-only endpoint").public_id,
         "dream": made.run(acme, proposals=(proposal,), sessions=(session,)).public_id,
         "result": made_cache.result(acme, alice).public_id,
+        **made_cache.shown(acme, alice),
     }
 
 

@@ -47,5 +47,10 @@ def next_url(request: TenantRequest, name: str, position: list[Any] | None) -> s
     return f"{request.path}?{urlencode({**kept, 'cursor': encode(position, scope=_scope(request, name))})}"
 
 
+def query(**said: str) -> str:
+    """Names and values as they stand in an address."""
+    return urlencode(said)
+
+
 def _scope(request: TenantRequest, name: str) -> str:
     return f"{request.actor.tenant_pk}:page:{name}"

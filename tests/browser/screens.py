@@ -29,6 +29,7 @@ def fill() -> dict[str, Any]:
     decide(acme, people["bob"])
     tell(acme, agent)
     chain(acme, people["alice"])
+    caches(acme, agent)
     return {"acme": acme, **people}
 
 
@@ -81,6 +82,34 @@ def chain(acme: Any, alice: Any) -> None:
     chains.endpoint(acme, alice)
 
 
+def caches(acme: Any, agent: Any) -> None:
+    """Two weeks of lookups of real file names, with all that the caches' pages show."""
+    from datetime import timedelta
+
+    from cache_admin.models import Lookup
+    from memory.tenants import rls
+    from tests.cache import filled
+    from tests.cache.asked import call
+    from tests.conftest import Api
+
+    api = Api(agent)
+    filled.used(acme, api)
+    filled.labels(acme)
+    code = Path(filled.__file__).read_text()
+    for number in range(12):
+        body = call(arguments={"path": f"src/checkout/service_{number}.py"}, content_hash=f"sha256:{number:064x}")
+        body["context"]["session"] = "s1"
+        filled.store(api, body, code, duration_ms=240)
+        for _ in range(number % 5):
+            api.post("cache/tools/lookup", body)
+        watched = api.post("cache/tools/lookup", call("search_web", arguments={"query": f"Query {number % 3}"})).json()
+        api.put(f"cache/tools/{watched['key']}", {"lease": watched["lease"], "result": f"Found {number % 3}"})
+    with rls.tenant_scope(str(acme.pk)):
+        for place, row in enumerate(Lookup.objects.order_by("pk")):
+            back = timedelta(days=place * 7 % 13)
+            Lookup.objects.filter(pk=row.pk).update(at=row.at - back)
+
+
 def addresses(team: dict[str, Any]) -> dict[str, str]:
     """Every page by a name, with the richest thing of each kind."""
     from django.db.models import Count
@@ -102,6 +131,9 @@ def addresses(team: dict[str, Any]) -> dict[str, str]:
         worker = answered.workers.exclude(report="").first()
         run = acme.triggers.get(summary__startswith="build failed")
         endpoint = acme.endpoints.first()
+        entry = acme.cache_entries.filter(tool="read_file").order_by("-pk").first()
+        incident = acme.cache_incidents.exclude(detail="").order_by("-pk").first()
+        analysis = acme.analyses.first()
     log = f"triggers/{run.public_id}/payload/?part=full_log"
     pages = {
         "threads": "threads/",
@@ -116,6 +148,20 @@ def addresses(team: dict[str, Any]) -> dict[str, str]:
         "webhooks": "webhooks/",
         "webhook": f"webhooks/{endpoint.public_id}/",
         "guide-threads": "guide/threads/",
+        "caches": "caches/",
+        "cache-tools": "caches/tools/",
+        "cache-policy": "caches/policy/?tool=read_file",
+        "cache-policy-new": "caches/policy/?tool=mcp__shop__get_price",
+        "cache-entries": "caches/entries/",
+        "cache-entry": f"caches/entries/{bytes(entry.key).hex()}/",
+        "cache-purge": "caches/purge/?tool=read_file",
+        "cache-similar": "caches/similar/",
+        "cache-analyses": "caches/analyses/",
+        "cache-analysis": f"caches/analyses/{analysis.public_id}/",
+        "cache-incidents": "caches/incidents/",
+        "cache-incident": f"caches/incidents/{incident.public_id}/",
+        "cache-repeats": "caches/repeats/?count=yes&days=90",
+        "cache-prompts": "caches/prompts/",
         "inbox": "",
         "proposal-new": f"proposals/{waiting[0].public_id}/",
         "proposal-change": f"proposals/{changed.public_id}/",

@@ -7,6 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from tests.cache import made as made_cache
 from tests.pages import chains, made
 
 
@@ -43,6 +44,11 @@ def chained(acme: Any, alice: Any, names: range) -> None:
         chains.endpoint(acme, alice, name=f"Endpoint {name}")
 
 
+def cached(acme: Any, alice: Any, names: range) -> None:
+    for name in names:
+        made_cache.shown(acme, alice, name=str(name))
+
+
 LISTS: dict[str, Callable[[Any, Any, range], None]] = {
     "": proposals,
     "notes/": notes,
@@ -54,6 +60,11 @@ LISTS: dict[str, Callable[[Any, Any, range], None]] = {
     "threads/?q=say&owned=yes": chained,
     "threads/unlinked/": chained,
     "webhooks/": chained,
+    "caches/": cached,
+    "caches/entries/": cached,
+    "caches/similar/": cached,
+    "caches/analyses/": cached,
+    "caches/incidents/": cached,
 }
 
 
