@@ -132,6 +132,7 @@ INSTALLED_APPS = [
     "cache_admin",
     "dream",
     "memory.hooks",
+    "memory.ops",
 ]
 
 MIDDLEWARE = [
@@ -238,6 +239,13 @@ if PAYLOADS_IN_STORAGE:
             "querystring_auth": True,
         },
     }
+
+# Whoever presents it may read /metrics from elsewhere; without one only this machine itself may.
+METRICS_TOKEN = text("TEAM_MEMORY_METRICS_TOKEN")
+# With less free space than this beside the data folder, what agents send is refused (507) while it can be.
+RESERVE_BYTES = number("TEAM_MEMORY_DISK_RESERVE_MB", 256) * 1024 * 1024
+# The folder whose disk is watched; empty: the data folder, where the database is embedded.
+WATCHED_FOLDER = text("TEAM_MEMORY_DISK_FOLDER")
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

@@ -18,6 +18,7 @@ from memory.hooks.urls import api_patterns as hook_api
 from memory.hooks.urls import client_patterns
 from memory.notes.urls import api_patterns as note_api
 from memory.notes.urls import page_patterns as note_pages
+from memory.ops.urls import entry_patterns as ops_entry
 from memory.recall.urls import api_patterns as recall_api
 from memory.tenants.access import public
 from memory.tenants.urls import entry_patterns
@@ -59,6 +60,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.home, name="home"),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),
+    *ops_entry,
     *entry_patterns,
     *client_patterns,
     path("t/<slug:slug>/", include(pages)),

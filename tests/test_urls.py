@@ -20,6 +20,7 @@ from tests.pages import chains, made
 
 # Open to everyone, on purpose.
 PUBLIC = {"home", "healthz", "readyz", "login", "link", "logout", "password", "choose", "schema", "api-docs"}
+PUBLIC |= {"metrics"}  # to this machine itself, or by its token
 PUBLIC |= {"api-webhook"}  # a call proves itself by its endpoint's secret
 PUBLIC |= {"hook-script", "hook-digest"}  # who installs it has no key on that machine yet
 # Addresses of a team without an id in them: what another team has must not be in the answer.

@@ -30,6 +30,9 @@ CROSSINGS: Final = (
     "search_meaning",
     "search_spelling",
     "search_due",
+    "service_figures",
+    "body_months",
+    "retention_due",
 )
 
 
