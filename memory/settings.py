@@ -289,6 +289,9 @@ SWEEP_SECONDS = number("TEAM_MEMORY_SWEEP_SECONDS", 2, least=1)
 DREAM_MODEL = text("TEAM_MEMORY_MODEL")
 DREAM_MODEL_URL = text("TEAM_MEMORY_MODEL_URL")
 DREAM_MODEL_KEY = text("TEAM_MEMORY_MODEL_KEY")
+# Where teams may have their own models answer: the server calls these addresses, so nobody else may name one.
+MODEL_URLS = [url.strip().rstrip("/") for url in text("TEAM_MEMORY_MODEL_URLS").split(",") if url.strip()]
+MODEL_URLS += [DREAM_MODEL_URL.rstrip("/")] if DREAM_MODEL_URL else []
 DREAM_EVERY_HOURS = number("TEAM_MEMORY_DREAM_HOURS", 4, least=1)
 IDLE_HOURS = number("TEAM_MEMORY_IDLE_HOURS", 4, least=1)
 

@@ -1,6 +1,5 @@
 """REST of notes and proposals for agents. An agent reads what its member may read, and changes nothing: it proposes."""
 
-
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.decorators import api_view
@@ -233,5 +232,3 @@ def _proposal(request: Request, proposal_id: str) -> Proposal:
 
 def _decided() -> Problem:
     return Problem(409, "already_decided", "The proposal was decided before.")
-
-

@@ -48,8 +48,10 @@ def notes(member_pk: str | None) -> NoteQuerySet:
 def proposals(member_pk: str | None) -> ProposalQuerySet:
     """The proposals a member may see: those on notes they may see."""
     mine = Q(note__member_id=member_pk) if member_pk else Q()
-    return Proposal.objects.filter(Q(note__member__isnull=True) | mine) if member_pk else Proposal.objects.filter(
-        note__member__isnull=True
+    return (
+        Proposal.objects.filter(Q(note__member__isnull=True) | mine)
+        if member_pk
+        else Proposal.objects.filter(note__member__isnull=True)
     )
 
 

@@ -355,8 +355,10 @@ def _cite(proposal: Proposal, evidence: tuple[Evidence, ...]) -> None:
 
 
 def _decide(proposal: Proposal, state: str, by: Actor, *, reason: str = "") -> None:
-    changed = Proposal.objects.open().filter(pk=proposal.pk).update(
-        state=state, decided_at=timezone.now(), decided_by_id=by.member_pk, decision_reason=reason
+    changed = (
+        Proposal.objects.open()
+        .filter(pk=proposal.pk)
+        .update(state=state, decided_at=timezone.now(), decided_by_id=by.member_pk, decision_reason=reason)
     )
     if changed:
         return

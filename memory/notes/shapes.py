@@ -155,5 +155,3 @@ def lines(sources: list[Source]) -> list[dict[str, Any]]:
     for source in sorted(sources, key=lambda one: (one.position, one.event.public_id)):
         events[source.position, source.line].append(source.event.public_id)
     return [{"number": number, "line": line, "events": cited} for (number, line), cited in events.items()]
-
-

@@ -176,8 +176,7 @@ def _clean_exactly(value: Any) -> Clean:
         while at < len(found) and found[at].end <= start:
             at += 1
         inside = [
-            Hit(max(hit.start, start) - start, min(hit.end, end) - start, hit.rule)
-            for hit in _until(found, at, end)
+            Hit(max(hit.start, start) - start, min(hit.end, end) - start, hit.rule) for hit in _until(found, at, end)
         ]
         text = leaves.text[start:end]
         texts.append(_replaced(text, inside) if inside else text)

@@ -44,16 +44,21 @@ TOKENS = (
     _rule("team-memory", "tm_", r"tm_[a-z]{2,8}_[0-9A-Za-z]{20,}"),
     _rule("github", "ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[0-9A-Za-z]{30,255}"),
     _rule("github", "github_pat_", r"github_pat_[0-9A-Za-z_]{22,255}"),
-    _rule("gitlab", "glpat- gldt- glrt- glcbt- glptt- glft- glagent- gloas- glsoat- glimt- glffct-",
-          r"gl(?:pat|dt|rt|cbt|ptt|ft|agent|oas|soat|imt|ffct)-[\w.-]{20,}"),
+    _rule(
+        "gitlab",
+        "glpat- gldt- glrt- glcbt- glptt- glft- glagent- gloas- glsoat- glimt- glffct-",
+        r"gl(?:pat|dt|rt|cbt|ptt|ft|agent|oas|soat|imt|ffct)-[\w.-]{20,}",
+    ),
     _rule("slack", "xoxa- xoxb- xoxc- xoxe- xoxo- xoxp- xoxr- xoxs- xoxe.", r"xox[abceoprs][-.][\w.%-]{10,}"),
     _rule("slack", "xapp-", r"xapp-\d-[\w-]{20,}"),
-    _rule("stripe", "sk_live_ sk_test_ rk_live_ rk_test_ pk_live_",
-          r"(?:[sr]k_(?:live|test)|pk_live)_[0-9A-Za-z]{16,}"),
+    _rule(
+        "stripe", "sk_live_ sk_test_ rk_live_ rk_test_ pk_live_", r"(?:[sr]k_(?:live|test)|pk_live)_[0-9A-Za-z]{16,}"
+    ),
     _rule("webhook-secret", "whsec_", r"whsec_[0-9A-Za-z+/=]{20,}"),
     _rule("anthropic", "sk-ant-", r"sk-ant-[\w-]{20,}"),
-    _rule("sk-key", "sk-",
-          r"sk-(?:(?:proj|svcacct|test|live|or-v1|lf)-)?(?=[\w.-]*\d)(?=[\w.-]*[A-Z0-9]{3})[\w.-]{18,}\w"),
+    _rule(
+        "sk-key", "sk-", r"sk-(?:(?:proj|svcacct|test|live|or-v1|lf)-)?(?=[\w.-]*\d)(?=[\w.-]*[A-Z0-9]{3})[\w.-]{18,}\w"
+    ),
     _rule("aws", "AKIA ASIA ABIA ACCA A3T", r"(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}(?![A-Za-z0-9])"),
     _rule("google", "AIza", r"AIza[\w-]{35}"),
     _rule("google", "GOCSPX-", r"GOCSPX-[\w-]{20,}"),
@@ -85,8 +90,9 @@ TOKENS = (
     _rule("atlassian", "ATATT3 ATCTT3 ATBB", r"(?:ATATT3|ATCTT3|ATBB)[\w=-]{28,}"),
     _rule("airtable", "pat", r"pat[0-9A-Za-z]{14}\.[0-9a-f]{64}"),
     _rule("replicate", "r8_", r"r8_[\w-]{37,}"),
-    _rule("model-provider", "xai- gsk_ pplx- nvapi- fw_ csk-",
-          r"(?:xai-|gsk_|pplx-|nvapi-|fw_|csk-)(?=\w*\d)[\w-]{30,}"),
+    _rule(
+        "model-provider", "xai- gsk_ pplx- nvapi- fw_ csk-", r"(?:xai-|gsk_|pplx-|nvapi-|fw_|csk-)(?=\w*\d)[\w-]{30,}"
+    ),
     _rule("fly", "fo1_ fm1 fm2", r"(?:fo1_[\w-]{43}|fm[12][ar]?_[0-9A-Za-z+/=]{60,})"),
     _rule("posthog", "phx_ phs_", r"ph[xs]_[0-9A-Za-z]{36,}"),
     _rule("langsmith", "lsv2_", r"lsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}"),
@@ -103,26 +109,45 @@ TOKENS = (
 )
 # The keyword (lower case) may stand anywhere; the pattern begins with it.
 PLACES = (
-    _rule("private-key", "-----begin",
-          r"-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,20000}"
-          r"(?:-----END[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----)?"),
+    _rule(
+        "private-key",
+        "-----begin",
+        r"-----BEGIN[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[^-]|-(?!----)){0,20000}"
+        r"(?:-----END[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
+    ),
     _rule("private-key", "private-lines:", r"Private-Lines: \d+\s+([A-Za-z0-9+/=\s]{40,20000})"),
-    _rule("authorization", "bearer", r"(?i:bearer)[ \t]{1,3}(?=[\w.~+/-]*\d|(?=\S*[a-z])(?=\S*[A-Z])\S{20}|[a-z]{24})"
-          r"([\w.~+/-]{12,4096}={0,3})(?![\w(])"),
-    _rule("authorization", "basic", r"(?i:basic)[ \t]{1,3}(?=[A-Za-z0-9+/]*[A-Z])(?=[A-Za-z0-9+/]*(?:\d|=))"
-          r"([A-Za-z0-9+/]{8,4096}={0,3})(?![\w(])"),
-    _rule("authorization", "authorization",
-          r"(?i)authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:(?:token|apikey|api-key|key|digest|"
-          r"bearer|basic)[ \t]{1,3})?(?=[\w.~+/=:-]*\d)([\w.~+/:-]{12,4096}={0,3})(?![\w(])"),
+    _rule(
+        "authorization",
+        "bearer",
+        r"(?i:bearer)[ \t]{1,3}(?=[\w.~+/-]*\d|(?=\S*[a-z])(?=\S*[A-Z])\S{20}|[a-z]{24})"
+        r"([\w.~+/-]{12,4096}={0,3})(?![\w(])",
+    ),
+    _rule(
+        "authorization",
+        "basic",
+        r"(?i:basic)[ \t]{1,3}(?=[A-Za-z0-9+/]*[A-Z])(?=[A-Za-z0-9+/]*(?:\d|=))"
+        r"([A-Za-z0-9+/]{8,4096}={0,3})(?![\w(])",
+    ),
+    _rule(
+        "authorization",
+        "authorization",
+        r"(?i)authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:(?:token|apikey|api-key|key|digest|"
+        r"bearer|basic)[ \t]{1,3})?(?=[\w.~+/=:-]*\d)([\w.~+/:-]{12,4096}={0,3})(?![\w(])",
+    ),
     _rule("azure", "accountkey= sharedaccesskey= sharedsecret=", r"(?i)\w+=([A-Za-z0-9+/]{20,}={0,2})"),
     _rule("signature", "sig= x-amz-signature=", r"(?i)[\w-]+=([\w%+/-]{32,}={0,2})"),
-    _rule("webhook-url",
-          "hooks.slack.com/ discord.com/api/webhooks/ discordapp.com/api/webhooks/ office.com/webhookb2/",
-          r"(?i)[\w.]+/(?:(?:api/)?webhook(?:s|b2)|services|workflows|triggers)/([\w@/-]{16,})"),
+    _rule(
+        "webhook-url",
+        "hooks.slack.com/ discord.com/api/webhooks/ discordapp.com/api/webhooks/ office.com/webhookb2/",
+        r"(?i)[\w.]+/(?:(?:api/)?webhook(?:s|b2)|services|workflows|triggers)/([\w@/-]{16,})",
+    ),
     _rule("command-line", "-u --user", r"(?:-u|--user)[ =]{1,3}[\"']?[\w.@-]{1,60}:([^\s\"'$<{*]{4,200})"),
-    _rule("command-line", "--pass --token --api --secret --access --auth",
-          r"--(?:password|passwd|pass|token|api-key|apikey|secret|"
-          r"secret-key|access-token|auth-token)(?:[ =]{1,3}|[\"'],\s*[\"'])[\"']?([^\s\"'$<{*\[(-][^\s\"'$<{]{5,400})"),
+    _rule(
+        "command-line",
+        "--pass --token --api --secret --access --auth",
+        r"--(?:password|passwd|pass|token|api-key|apikey|secret|"
+        r"secret-key|access-token|auth-token)(?:[ =]{1,3}|[\"'],\s*[\"'])[\"']?([^\s\"'$<{*\[(-][^\s\"'$<{]{5,400})",
+    ),
 )
 # The keyword stands inside, so many characters after the beginning.
 INSIDE = (

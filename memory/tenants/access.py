@@ -41,6 +41,7 @@ MAY: Final[dict[str, frozenset[str]]] = {
     "key.create": WRITERS,
     "member.manage": ADMINS,
     "webhook.manage": ADMINS,
+    "settings.manage": ADMINS,
 }
 # What a key's scope opens. A key needs the scope, and its owner the role: the narrower of both decides.
 SCOPES: Final[dict[str, frozenset[str]]] = {

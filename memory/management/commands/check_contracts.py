@@ -27,9 +27,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("base_url", metavar="BASE_URL", help="like http://127.0.0.1:8000")
-        parser.add_argument(
-            "--key", help="agent key with the scopes ingest and read; TEAM_MEMORY_KEY does the same"
-        )
+        parser.add_argument("--key", help="agent key with the scopes ingest and read; TEAM_MEMORY_KEY does the same")
         parser.add_argument("--report", default="cli", metavar="KINDS", help="of cli, json, junit, with commas (cli)")
         parser.add_argument("--output", type=Path, default=Path("."), metavar="DIR", help="where report files go (.)")
         parser.add_argument("--only", metavar="NAMES", help=f"some contracts, with commas: {', '.join(run.CONTRACTS)}")
