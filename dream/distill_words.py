@@ -161,9 +161,7 @@ def rules(text: str) -> list[str]:
     for sentence in sentences(text):
         if _QUESTION.search(sentence) or len(sentence.split()) < 2:
             continue
-        match = (
-            _cue(sentence) or _USE_NOT.search(sentence) or _REMOVE.search(sentence) or _STRICT.search(sentence)
-        )
+        match = _cue(sentence) or _USE_NOT.search(sentence) or _REMOVE.search(sentence) or _STRICT.search(sentence)
         if not match or _TALE.search(sentence) or _is_cut_off(sentence, match.end()):
             continue
         found.append(_around(sentence, match.start()))

@@ -37,14 +37,15 @@ def broker() -> dict[str, Any]:
     if url and not url.startswith("pgmq:"):
         options = {"visibility_timeout": VISIBLE_AFTER, "unacked_restore_interval": 10, "unacked_restore_throttle": 1}
         return {"broker_url": url, "broker_transport_options": options}
-    source = _queue_database(url)
+    source = queue_database(url)
     return {
         "broker_url": postgres.broker_url(source),
         "broker_transport_options": postgres.broker_options(source),
     }
 
 
-def _queue_database(url: str) -> Any:
+def queue_database(url: str) -> Any:
+    """The embedded server or connection parameters of the queue in PostgreSQL."""
     if urlsplit(url).netloc:
         return database(url.replace("pgmq:", "postgres:", 1))
     if EMBEDDED is not None:

@@ -102,7 +102,11 @@ def _kept_key(path: Path) -> str:
     return path.read_text().strip()
 
 
-SECRET_KEY = _secret_key()
+# The first signs; those behind it still open what they signed before a rotation (manage.py rotate_secrets).
+SECRET_KEY, *SECRET_KEY_FALLBACKS = _secret_key().split("\n")
+SECRET_KEY_IS_GIVEN = bool(text("TEAM_MEMORY_SECRET_KEY"))
+SECRET_KEY_FALLBACKS += text("TEAM_MEMORY_SECRET_KEY_FALLBACKS").split(",") if SECRET_KEY_IS_GIVEN else []
+SECRET_KEY_FALLBACKS = [key.strip() for key in SECRET_KEY_FALLBACKS if key.strip()]
 DEBUG = flag("TEAM_MEMORY_DEBUG")
 # Without the variable: where the last start on this folder served, so that a command's login link leads there.
 _served = Home(DATA_HOME).state().get("public_url", "http://127.0.0.1:8000")

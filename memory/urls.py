@@ -19,6 +19,7 @@ from memory.hooks.urls import client_patterns
 from memory.notes.urls import api_patterns as note_api
 from memory.notes.urls import page_patterns as note_pages
 from memory.ops.urls import entry_patterns as ops_entry
+from memory.ops.urls import page_patterns as ops_pages
 from memory.recall.urls import api_patterns as recall_api
 from memory.tenants.access import public
 from memory.tenants.urls import entry_patterns
@@ -52,6 +53,7 @@ pages: list[URLPattern | URLResolver] = [
     *graph_pages,
     *dream_pages,
     *event_pages,
+    *ops_pages,
     *tenant_pages,
 ]
 

@@ -34,7 +34,7 @@ LISTS = {
     "api-usage": "post", "api-cache-store": "put", "api-analysis-store": "put",
     "api-triggers": "post", "api-triggers-batch": "post", "api-threads": "get", "api-thread-index": "get",
     "api-workers": "post",
-    "threads": "get", "unlinked": "get", "endpoints": "get",
+    "threads": "get", "unlinked": "get", "endpoints": "get", "settings": "get", "settings_server": "get",
 }  # fmt: skip
 # What a list needs to be asked.
 QUERIES = {"api-search": "?q=acme-only"}

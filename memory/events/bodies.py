@@ -35,6 +35,6 @@ def payload(event: Event) -> dict[str, Any]:
 def gone(event: Event) -> Problem:
     """410: when the payload went and why."""
     on = f" on {event.dropped_at:%Y-%m-%d}" if event.dropped_at else ""
-    told = {"removed_at": event.dropped_at.isoformat(), "reason": "retention"} if event.dropped_at else {}
+    at = event.dropped_at.isoformat() if event.dropped_at else None
     detail = f"This payload was removed{on} by the team's retention. The event, its place and its summary stay."
-    return Problem(410, "payload_gone", detail, id=event.public_id, **told)
+    return Problem(410, "payload_gone", detail, id=event.public_id, removed_at=at, reason="retention")

@@ -84,6 +84,6 @@ def stored(part: Part) -> bytes:
 def gone(part: Part) -> Problem:
     """410: when the bytes went and why. The row, its size and its digest stay."""
     on = f" on {part.dropped_at:%Y-%m-%d}" if part.dropped_at else ""
-    told = {"removed_at": part.dropped_at.isoformat(), "reason": "retention"} if part.dropped_at else {}
+    at = part.dropped_at.isoformat() if part.dropped_at else None
     detail = f"This payload was removed{on} by the team's retention. The trigger, its summary and its thread stay."
-    return Problem(410, "payload_gone", detail, **told)
+    return Problem(410, "payload_gone", detail, removed_at=at, reason="retention")

@@ -17,6 +17,7 @@ _WITHOUT = {"start", "setup_roles", "help", "version", "check", "makemigrations"
 _WITHOUT |= {"collectstatic", "findstatic", "spectacular", "startapp", "startproject", "diffsettings"}
 _WITHOUT |= {"check_contracts", "stop", "status", "doctor", "systemd_unit"}
 _AS_MIGRATOR = {"migrate", "sqlmigrate", "showmigrations", "flush", "restore", "inspectdb", "loaddata"}
+_AS_MIGRATOR |= {"rotate_secrets"}
 # Commands that may make the data folder. Any other on an empty one was meant for another folder.
 _MAKES_DATA = {"create_tenant", "restore", "migrate"}
 

@@ -80,7 +80,7 @@ def text() -> bytes:
     folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
     if folder and Path(folder).is_dir():
         shared = CollectorRegistry()
-        multiprocess.MultiProcessCollector(shared, path=folder)
+        multiprocess.MultiProcessCollector(shared, path=folder)  # type: ignore[no-untyped-call]
         return generate_latest(shared) + own
     return generate_latest(REGISTRY) + own
 

@@ -145,8 +145,13 @@ def drop_bodies(tenant: Tenant, digests: Sequence[bytes]) -> int:
     )
     names = {bodies.name_of(str(tenant.pk), bytes(sha)) for sha, codec in rows if codec == "s3"}
     if names:
-        transaction.on_commit(lambda: [storages[bodies.STORAGE].delete(name) for name in sorted(names)])
+        transaction.on_commit(lambda: _delete(sorted(names)))
     return len(rows)
+
+
+def _delete(names: Sequence[str]) -> None:
+    for name in names:
+        storages[bodies.STORAGE].delete(name)
 
 
 def _forget_words(kind: str, pks: Sequence[Any]) -> None:
@@ -166,4 +171,4 @@ def _ran(tenant: Tenant, gone: dict[str, int]) -> None:
 def _rows(sql: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
-        return cursor.fetchall()
+        return list(cursor.fetchall())

@@ -29,5 +29,5 @@ def find_due() -> int:
     import_module(settings.SESSION_ENGINE).SessionStore.clear_expired()
     with connection.cursor() as cursor:
         cursor.execute("SELECT made, dropped FROM body_months()")
-        cursor.execute("SELECT retention_due(%s)", [EVERY])
+        cursor.execute("SELECT retention_due(make_interval(secs => %s))", [EVERY.total_seconds()])
         return int(cursor.fetchone()[0])

@@ -42,6 +42,7 @@ MAY: Final[dict[str, frozenset[str]]] = {
     "member.manage": ADMINS,
     "webhook.manage": ADMINS,
     "settings.manage": ADMINS,
+    "settings.read": EVERYONE,
 }
 # What a key's scope opens. A key needs the scope, and its owner the role: the narrower of both decides.
 SCOPES: Final[dict[str, frozenset[str]]] = {

@@ -1,8 +1,9 @@
 """What a team may choose itself: each setting with its default, its effect, and who changed it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Final
 
 from django.conf import settings
@@ -105,6 +106,11 @@ class Chosen:
     changed_by: str = ""
     changed_at: datetime | None = None
 
+    @property
+    def default(self) -> str:
+        """What holds where the team chose nothing."""
+        return self.known.default()
+
 
 def text(tenant: Tenant, name: str) -> str:
     """What holds for the team: its own choice, else the server's default. The tenant must be bound."""
@@ -124,6 +130,11 @@ def shown(tenant: Tenant) -> list[Chosen]:
     """All settings in their order. No secret is among them."""
     rows = {row.name: row for row in Setting.objects.filter(tenant=tenant)}
     return [_chosen(known, rows.get(known.name)) for known in KNOWN]
+
+
+def grouped(rows: Sequence[Chosen]) -> list[tuple[str, list[Chosen]]]:
+    """The same by group, in the order of `KNOWN`."""
+    return [(name, list(some)) for name, some in groupby(rows, key=lambda row: row.known.group)]
 
 
 def _chosen(known: Known, row: Setting | None) -> Chosen:

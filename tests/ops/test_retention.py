@@ -151,7 +151,8 @@ def test_months_are_made_ahead_and_empty_ones_are_dropped(past: Any) -> None:
         )
         owner.execute("REVOKE ALL ON graph_body_2020_01, graph_body_2020_02 FROM tm_runtime")
         owner.execute(
-            "INSERT INTO graph_body SELECT tenant_id, sha256, '2020-02-01', size, codec, content FROM graph_body LIMIT 1"
+            "INSERT INTO graph_body SELECT tenant_id, sha256, '2020-02-01', size, codec, content"
+            " FROM graph_body LIMIT 1"
         )
     with connection.cursor() as cursor:
         cursor.execute("SELECT dropped FROM body_months()")
