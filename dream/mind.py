@@ -14,6 +14,9 @@ from dream.distill import distill, render
 from dream.distill_shapes import MADE_BY, Draft, SeenEvent
 from dream.prompt import KnownNote, Rejected
 from memory.llm import ModelFailed, Provider, Usage
+from memory.tenants import choices
+from memory.tenants.models import Tenant
+from memory.tenants.rls import tenant_scope
 
 ASKED_AGAIN: Final = 2
 NO_TOKENS: Final = Usage()
@@ -163,8 +166,11 @@ class ModelMind:
         return said.text, said.usage
 
 
-def chosen() -> Mind:
-    """The mind the settings name: a model, else the rules."""
-    if not settings.DREAM_MODEL:
-        return DistillMind()
-    return ModelMind(Provider(settings.DREAM_MODEL, settings.DREAM_MODEL_URL, settings.DREAM_MODEL_KEY))
+def chosen(tenant_pk: str = "") -> Mind:
+    """The mind that the team chose, or else the server's settings: a model, or the rules."""
+    if tenant_pk:
+        with tenant_scope(tenant_pk):
+            named = choices.model_of(Tenant(pk=tenant_pk))
+    else:
+        named = choices.Model(settings.DREAM_MODEL, settings.DREAM_MODEL_URL, settings.DREAM_MODEL_KEY)
+    return ModelMind(Provider(named.model, named.url, named.key)) if named.model else DistillMind()

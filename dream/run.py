@@ -94,7 +94,7 @@ def start_and_claim(tenant: Tenant, *, by: Actor) -> Claim:
 def perform(claim: Claim, *, mind: Mind | None = None) -> Run | None:
     """Carry out the dream that is due, from wherever it stands; None where there is none any more."""
     try:
-        mind = mind or chosen()
+        mind = mind or chosen(claim.tenant_pk)
     except UnknownModel as why:
         return _refuse(claim, str(why))
     run = _begin(claim, mind)

@@ -4,7 +4,10 @@ The broker may lose everything: what is due is rows (`tenants.Due`), and the clo
 sends a task; it commits a row. Without CELERY_BROKER_URL the broker is the same PostgreSQL, by kombu's pgmq transport.
 """
 
+import atexit
+import logging
 import os
+import sys
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,7 +17,7 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory.settings")
 django.setup()  # before the models below: a worker starts here, not in manage.py
 
-from celery import Celery
+from celery import Celery, signals
 from django.conf import settings
 from django.db import transaction
 
@@ -34,14 +37,15 @@ def broker() -> dict[str, Any]:
     if url and not url.startswith("pgmq:"):
         options = {"visibility_timeout": VISIBLE_AFTER, "unacked_restore_interval": 10, "unacked_restore_throttle": 1}
         return {"broker_url": url, "broker_transport_options": options}
-    source = _queue_database(url)
+    source = queue_database(url)
     return {
         "broker_url": postgres.broker_url(source),
         "broker_transport_options": postgres.broker_options(source),
     }
 
 
-def _queue_database(url: str) -> Any:
+def queue_database(url: str) -> Any:
+    """The embedded server or connection parameters of the queue in PostgreSQL."""
     if urlsplit(url).netloc:
         return database(url.replace("pgmq:", "postgres:", 1))
     if EMBEDDED is not None:
@@ -74,10 +78,25 @@ app.conf.update(
         },
         "dream_due": {"task": "dream.find_due", "schedule": timedelta(minutes=1), "options": {"expires": 60}},
         "sessions_due": {"task": "events.find_due", "schedule": timedelta(seconds=5), "options": {"expires": 5}},
+        "retention_due": {"task": "ops.find_due", "schedule": timedelta(hours=1), "options": {"expires": 600}},
         "search_due": {"task": "recall.find_due", "schedule": timedelta(seconds=10), "options": {"expires": 10}},
     },
 )
-app.autodiscover_tasks(["dream", "memory.graph", "memory.events", "memory.recall", "cache_admin"])
+app.autodiscover_tasks(["dream", "memory.graph", "memory.events", "memory.recall", "cache_admin", "memory.ops"])
+
+
+def _leave(**_: object) -> None:
+    """End this process now that celery has put everything away: to take the interpreter apart, which may be 3 s on a
+    busy machine, nobody has a use for.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)
+
+
+signals.worker_shutdown.connect(_leave, weak=False)
+# Registered first, so it runs after all others.
+signals.beat_init.connect(lambda **_: atexit.register(_leave), weak=False)
 
 
 @app.task(name="memory.sweep")

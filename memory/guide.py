@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 
 from memory.notes.markdown import render
 
-ORDER = ("start", "review", "threads", "api", "operate")
+ORDER = ("start", "review", "threads", "admin", "api", "check", "operate")
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,15 @@ def invalid_limit() -> Problem:
     return Problem(400, "invalid_limit", f"limit is a whole number from 1 to {MAX_LIMIT}.")
 
 
-def _sign(body: bytes, scope: str) -> bytes:
-    key = f"cursor:{settings.SECRET_KEY}".encode()
+def _sign(body: bytes, scope: str, master: str | None = None) -> bytes:
+    key = f"cursor:{master or settings.SECRET_KEY}".encode()
     return hmac.new(key, scope.encode() + b"\0" + body, hashlib.sha256).digest()[:SIGNATURE]
+
+
+def _is_signed(signature: bytes, body: bytes, scope: str) -> bool:
+    """By the current key, or by one before: a cursor does not end with a rotation of keys."""
+    masters = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return any(hmac.compare_digest(signature, _sign(body, scope, str(master))) for master in masters)
 
 
 def encode(position: Sequence[Any], *, scope: str) -> str:
@@ -48,7 +54,7 @@ def decode(cursor: str, *, scope: str) -> list[Any]:
     except ValueError:
         raise invalid_cursor() from None
     body = raw[SIGNATURE:]
-    if not body or not hmac.compare_digest(raw[:SIGNATURE], _sign(body, scope)):
+    if not body or not _is_signed(raw[:SIGNATURE], body, scope):
         raise invalid_cursor()
     position: list[Any] = orjson.loads(body)
     return position

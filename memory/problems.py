@@ -27,6 +27,7 @@ TITLES = {
     429: "Too many requests",
     500: "Server error",
     503: "Unavailable",
+    507: "No room",
 }
 
 
@@ -78,6 +79,17 @@ def unauthenticated(detail: str = "Send a valid agent key: Authorization: Bearer
 
 def forbidden(action: str) -> Problem:
     return Problem(403, "forbidden", f"Your role or key may not do this: {action}.", action=action)
+
+
+def disk_full() -> Problem:
+    """507: nothing of it was stored, and all that is there stays readable."""
+    return Problem(
+        507,
+        "disk_full",
+        "The server's disk is full, so nothing was stored. Keep this and send it again; what is there can be read."
+        " The operator frees room or shortens retention: manage.py doctor names the figures.",
+        headers={"Retry-After": "30"},
+    )
 
 
 def from_exception(exc: BaseException) -> Problem | None:

@@ -103,7 +103,11 @@ def _kept_key(path: Path) -> str:
     return path.read_text().strip()
 
 
-SECRET_KEY = _secret_key()
+# The first signs; those behind it still open what they signed before a rotation (manage.py rotate_secrets).
+SECRET_KEY, *SECRET_KEY_FALLBACKS = _secret_key().split("\n")
+SECRET_KEY_IS_GIVEN = bool(text("TEAM_MEMORY_SECRET_KEY"))
+SECRET_KEY_FALLBACKS += text("TEAM_MEMORY_SECRET_KEY_FALLBACKS").split(",") if SECRET_KEY_IS_GIVEN else []
+SECRET_KEY_FALLBACKS = [key.strip() for key in SECRET_KEY_FALLBACKS if key.strip()]
 DEBUG = flag("TEAM_MEMORY_DEBUG")
 # Without the variable: where the last start on this folder served, so that a command's login link leads there.
 _served = Home(DATA_HOME).state().get("public_url", "http://127.0.0.1:8000")
@@ -134,6 +138,7 @@ INSTALLED_APPS = [
     "cache_admin",
     "dream",
     "memory.hooks",
+    "memory.ops",
 ]
 
 MIDDLEWARE = [
@@ -256,6 +261,13 @@ if PAYLOADS_IN_STORAGE:
         },
     }
 
+# Whoever presents it may read /metrics from elsewhere; without one only this machine itself may.
+METRICS_TOKEN = text("TEAM_MEMORY_METRICS_TOKEN")
+# With less free space than this beside the data folder, what agents send is refused (507) while it can be.
+RESERVE_BYTES = number("TEAM_MEMORY_DISK_RESERVE_MB", 256) * 1024 * 1024
+# The folder whose disk is watched; empty: the data folder, where the database is embedded.
+WATCHED_FOLDER = text("TEAM_MEMORY_DISK_FOLDER")
+
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
@@ -298,6 +310,9 @@ SWEEP_SECONDS = number("TEAM_MEMORY_SWEEP_SECONDS", 2, least=1)
 DREAM_MODEL = text("TEAM_MEMORY_MODEL")
 DREAM_MODEL_URL = text("TEAM_MEMORY_MODEL_URL")
 DREAM_MODEL_KEY = text("TEAM_MEMORY_MODEL_KEY")
+# Where teams may have their own models answer: the server calls these addresses, so nobody else may name one.
+MODEL_URLS = [url.strip().rstrip("/") for url in text("TEAM_MEMORY_MODEL_URLS").split(",") if url.strip()]
+MODEL_URLS += [DREAM_MODEL_URL.rstrip("/")] if DREAM_MODEL_URL else []
 DREAM_EVERY_HOURS = number("TEAM_MEMORY_DREAM_HOURS", 4, least=1)
 IDLE_HOURS = number("TEAM_MEMORY_IDLE_HOURS", 4, least=1)
 

@@ -20,6 +20,8 @@ from memory.hooks.urls import client_patterns
 from memory.mcp.urls import mcp_patterns
 from memory.notes.urls import api_patterns as note_api
 from memory.notes.urls import page_patterns as note_pages
+from memory.ops.urls import entry_patterns as ops_entry
+from memory.ops.urls import page_patterns as ops_pages
 from memory.recall.urls import api_patterns as recall_api
 from memory.tenants.access import public
 from memory.tenants.urls import entry_patterns
@@ -54,6 +56,7 @@ pages: list[URLPattern | URLResolver] = [
     *dream_pages,
     *cache_pages,
     *event_pages,
+    *ops_pages,
     *tenant_pages,
 ]
 
@@ -63,6 +66,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", views.home, name="home"),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),
+    *ops_entry,
     *entry_patterns,
     *client_patterns,
     path("t/<slug:slug>/", include(pages)),

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET
 from dream import reading as dreams
 from memory import guide
 from memory.notes import reading as notes
+from memory.ops import alerts, first_run
 from memory.recall.room import profile_room
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs, public
@@ -65,6 +66,8 @@ def inbox(request: TenantRequest, slug: str) -> HttpResponse:
         "undreamed_count": undreamed.count(),
         "profile": profile_room(request.actor.member_pk),
         "has_events": request.tenant.sessions.exists(),
+        "steps": first_run.steps(request.tenant, request.actor),
+        "late": alerts.late(request.tenant),
     }
     return render(request, "review/inbox.html", context)
 

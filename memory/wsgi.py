@@ -15,9 +15,11 @@ django_application = get_wsgi_application()
 
 from memory.graph.lane import GraphLane
 from memory.hooks.lane import HookLane
+from memory.ops.room import Roomy
+from memory.ops.traffic import Counted
 
 # Half of a worker's 24 threads (memory/management/processes.py) may wait for bodies, for 20 s.
-application = Patient(HookLane(GraphLane(django_application)), most=12, seconds=20, end=end_worker)
+application = Counted(Roomy(Patient(HookLane(GraphLane(django_application)), most=12, seconds=20, end=end_worker)))
 
 from django.db import OperationalError
 

@@ -21,6 +21,7 @@ from tests.pages import chains, made
 # Open to everyone, on purpose.
 PUBLIC = {"home", "healthz", "readyz", "login", "link", "logout", "password", "choose", "schema", "api-docs"}
 PUBLIC |= {"invitation", "prove", "account", "logout_everywhere"}
+PUBLIC |= {"metrics"}  # to this machine itself, or by its token
 PUBLIC |= {"api-webhook"}  # a call proves itself by its endpoint's secret
 PUBLIC |= {"hook-script", "hook-digest"}  # who installs it has no key on that machine yet
 PUBLIC |= {"cache-client", "cache-client-digest"}
@@ -41,6 +42,7 @@ LISTS = {
     "caches": "get", "cache_tools": "get", "cache_policy": "get", "cache_try": "post", "cache_entries": "get",
     "cache_purge": "get", "cache_pairs": "get", "cache_analyses": "get", "cache_incidents": "get",
     "cache_repeats": "get", "cache_prompts": "get",
+    "settings": "get", "settings_server": "get",
 }  # fmt: skip
 # What a list needs to be asked.
 QUERIES = {"api-search": "?q=acme-only"}

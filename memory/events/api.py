@@ -81,6 +81,9 @@ class EventOut(serializers.Serializer[Any]):
     head = serializers.CharField(help_text="The beginning of a payload over 16 KB; the whole is at payload.")
     tail = serializers.CharField()
     payload = serializers.CharField(help_text="Where the stored bytes are")
+    payload_removed_at = serializers.DateTimeField(
+        allow_null=True, help_text="When retention removed the payload: its address answers 410 from then on"
+    )
 
 
 def page_of(name: str, items: type[serializers.Serializer[Any]]) -> type[serializers.Serializer[Any]]:
@@ -174,7 +177,7 @@ def event_payload(request: TenantRequest, event_id: str) -> HttpResponse:
     found = _event_of(request, event_id)
     raw = bodies.stored(found)
     if raw is None:
-        raise Problem(410, "payload_gone", "The payload was dropped by retention; the event stays.", id=event_id)
+        raise bodies.gone(found)
     return ranged(request, raw, etag=f'"{bytes(found.sha256).hex()}"')
 
 
@@ -259,6 +262,7 @@ def event_out(found: Event) -> dict[str, Any]:
         "head": found.head,
         "tail": found.tail,
         "payload": f"/api/v1/events/{found.public_id}/payload",
+        "payload_removed_at": found.dropped_at,
     }
 
 

@@ -193,11 +193,22 @@ class Event(TenantOwned):
     tail = models.TextField(blank=True)
     redactions = models.IntegerField(default=0)
     sanitized = models.IntegerField(default=0)
+    # When retention removed the payload; id, summary and place in the session stay.
+    dropped_at = models.DateTimeField(null=True)
 
     objects = Kept()
     with_deleted = models.Manager()
 
     class Meta:
+        indexes = [
+            # Partial, so that no plan but retention's can be tempted by them.
+            models.Index(
+                fields=["tenant", "received_at"], condition=Q(dropped_at__isnull=True), name="events_event_kept"
+            ),
+            models.Index(
+                fields=["sha256"], condition=Q(body__isnull=True, dropped_at__isnull=True), name="events_event_spilled"
+            ),
+        ]
         constraints = [
             # The tenant stands last in every index here: before the first ANALYZE the planner takes any index that
             # begins with it, and reads all of a team's events to find one.

@@ -83,7 +83,8 @@ def readable(event: Event) -> tuple[str, bool]:
     """The payload with indents, and whether it was cut to what fits on a page."""
     raw = bodies.stored(event)
     if raw is None:
-        return "The body of this event is no longer kept.", False
+        on = f" on {event.dropped_at:%-d %B %Y}" if event.dropped_at else ""
+        return f"The payload was removed{on} by the team's retention. The event and its line stay.", False
     text = raw.decode("utf-8", "replace")
     if len(text) > 8 * MOST_SHOWN:
         return text[:MOST_SHOWN], True

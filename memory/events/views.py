@@ -1,7 +1,7 @@
 """Pages of sessions, events and projects."""
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_GET, require_POST
 
@@ -16,9 +16,10 @@ from memory.tenants.access import TenantRequest, needs
 @needs("session.read")
 def event_payload(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     """The stored bytes, to keep; never shown as a page."""
-    raw = bodies.stored(the_event(request, public_id))
+    found = the_event(request, public_id)
+    raw = bodies.stored(found)
     if raw is None:
-        raise Http404
+        raise bodies.gone(found)
     response = HttpResponse(raw, content_type="application/json")
     response["Content-Disposition"] = f'attachment; filename="{public_id}.json"'
     return response

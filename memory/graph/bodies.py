@@ -38,7 +38,7 @@ def pack(raw: bytes, *, tenant_pk: str | None) -> Packed:
         return Packed(digest.digest(), len(raw), False, "", raw)
     if not settings.PAYLOADS_IN_STORAGE or tenant_pk is None:
         return Packed(digest.digest(), len(raw), True, "zlib", zlib.compress(raw, 3))
-    _upload(_name(tenant_pk, digest.digest()), raw)
+    _upload(name_of(tenant_pk, digest.digest()), raw)
     return Packed(digest.digest(), len(raw), True, "s3", b"")
 
 
@@ -58,7 +58,7 @@ def fetch(tenant_pk: str, sha256: bytes) -> bytes | None:
     if body is None:
         return None
     if body.codec == "s3":
-        with storages[STORAGE].open(_name(tenant_pk, sha256)) as stored:
+        with storages[STORAGE].open(name_of(tenant_pk, sha256)) as stored:
             return zlib.decompress(stored.read())
     content = bytes(body.content)
     return zlib.decompress(content) if body.codec == "zlib" else content
@@ -76,6 +76,7 @@ def _upload(name: str, raw: bytes) -> None:
         storage.save(name, ContentFile(zlib.compress(raw, 3)))
 
 
-def _name(tenant_pk: str, sha256: bytes) -> str:
+def name_of(tenant_pk: str, sha256: bytes) -> str:
+    """What a body is called in the storage."""
     digest = sha256.hex()
     return f"{tenant_pk}/{digest[:2]}/{digest}"

@@ -128,7 +128,10 @@ class Worker(TenantOwned):
         indexes = [
             models.Index(
                 fields=["session_public_id", "tenant"], condition=~Q(session_public_id=""), name="graph_worker_session"
-            )
+            ),
+            models.Index(
+                fields=["report_sha256"], condition=Q(report_sha256__isnull=False), name="graph_worker_spilled"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -172,6 +175,19 @@ class Part(models.Model):
     # NULL says: in the body store.
     content = models.BinaryField(null=True)
     stored_at = models.DateTimeField(default=timezone.now)
+    # When retention removed the bytes; the rest of the row stays.
+    dropped_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            # Partial, so that no plan but retention's can be tempted by them.
+            models.Index(fields=["tenant", "stored_at"], condition=Q(dropped_at__isnull=True), name="graph_part_kept"),
+            models.Index(
+                fields=["sha256"],
+                condition=Q(content__isnull=True, dropped_at__isnull=True),
+                name="graph_part_spilled",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

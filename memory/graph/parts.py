@@ -71,9 +71,19 @@ def find(trigger: Trigger, name: str) -> Part:
 
 def stored(part: Part) -> bytes:
     """The bytes as they were stored. Raises Problem 410 where retention has dropped them."""
+    if part.dropped_at is not None:
+        raise gone(part)
     if part.content is not None:
         return bytes(part.content)
     raw = bodies.fetch(str(part.tenant_id), bytes(part.sha256))
     if raw is None:
-        raise Problem(410, "payload_gone", "The payload was dropped by retention; the trigger stays.")
+        raise gone(part)
     return raw
+
+
+def gone(part: Part) -> Problem:
+    """410: when the bytes went and why. The row, its size and its digest stay."""
+    on = f" on {part.dropped_at:%Y-%m-%d}" if part.dropped_at else ""
+    at = part.dropped_at.isoformat() if part.dropped_at else None
+    detail = f"This payload was removed{on} by the team's retention. The trigger, its summary and its thread stay."
+    return Problem(410, "payload_gone", detail, removed_at=at, reason="retention")

@@ -257,6 +257,8 @@ def _suspects(chunks: Iterable[bytes]) -> tuple[list[int], list[str]]:
 
 def _bytes(part: Part) -> Iterator[bytes]:
     """The stored bytes by pieces. Raises Problem 410 where retention has dropped them."""
+    if part.dropped_at is not None:
+        raise parts.gone(part)
     if part.content is not None:
         yield bytes(part.content)
         return
@@ -287,7 +289,7 @@ def _piece(part: Part, place: int) -> tuple[str, int, bytes]:
         )
         row = cursor.fetchone()
     if row is None:
-        raise Problem(410, "payload_gone", "The payload was dropped by retention; the trigger stays.")
+        raise Problem(410, "payload_gone", "This payload is no longer kept; the trigger stays.")
     return row[0], row[1], bytes(row[2])
 
 

@@ -15,8 +15,9 @@ from memory.management.postgres import Embedded
 # Commands that need no database; `start` runs its own.
 _WITHOUT = {"start", "setup_roles", "help", "version", "check", "makemigrations", "makemessages", "compilemessages"}
 _WITHOUT |= {"collectstatic", "findstatic", "spectacular", "startapp", "startproject", "diffsettings"}
-_WITHOUT |= {"check_contracts"}
+_WITHOUT |= {"check_contracts", "stop", "status", "doctor", "systemd_unit"}
 _AS_MIGRATOR = {"migrate", "sqlmigrate", "showmigrations", "flush", "restore", "inspectdb", "loaddata"}
+_AS_MIGRATOR |= {"rotate_secrets"}
 # Commands that may make the data folder. Any other on an empty one was meant for another folder.
 _MAKES_DATA = {"create_tenant", "restore", "migrate"}
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ def backup(file: Path) -> None:
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)
+    Home(data_home(os.environ, None)[0]).remember(backup={"at": time.time(), "file": str(file.absolute())})
 
 
 def restore(file: Path, *, force: bool) -> None:

@@ -108,6 +108,19 @@ class Home:
             if found.st_uid != owner.uid or found.st_mode & 0o077:
                 raise Refused(f"{folder} belongs to someone else; remove it.") from None
 
+    def counters(self) -> Path:
+        """An empty folder for the counters that the web processes share.
+
+        In memory where the system has such a place: they are mapped files, and to touch a page of one on a full disk
+        kills the process.
+        """
+        name = f"team-memory-{hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]}"
+        shared = Path("/dev/shm")  # noqa: S108 - made with its owner's mode below
+        folder = shared / name if os.access(shared, os.W_OK) else self.path / "run" / "counters"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700)
+        return folder
+
     def state(self) -> dict[str, Any]:
         """What the version file holds: the folder's format, PostgreSQL's version, what is set up."""
         try:
@@ -158,11 +171,28 @@ class Home:
         fresh.replace(self.path / name)
 
     def log(self, name: str) -> IO[bytes]:
-        """A log file to append to; one that has grown past 10 MB is set aside first."""
-        path = self.path / "logs" / f"{name}.log"
-        if path.exists() and path.stat().st_size > 10_000_000:
-            path.replace(path.with_suffix(".log.1"))
-        return path.open("ab")
+        """A log file to append to."""
+        return (self.path / "logs" / f"{name}.log").open("ab")
+
+    def rotate_logs(self, *, most: int = 10_000_000, kept: int = 4) -> None:
+        """Set logs aside that have grown past `most` bytes, and keep so many old ones of each.
+
+        The programs hold their files open, in append mode: the content is copied away and the file emptied, and what
+        is written next begins a fresh one. A line that falls between the two is lost.
+        """
+        for path in (self.path / "logs").glob("*.log"):
+            if path.stat().st_size <= most:
+                continue
+            for number in range(kept - 1, 0, -1):
+                older = path.with_suffix(f".log.{number}")
+                if older.exists():
+                    older.replace(path.with_suffix(f".log.{number + 1}"))
+            try:
+                shutil.copyfile(path, path.with_suffix(".log.1"))
+            except OSError:
+                # A full disk: the log is what there is too much of.
+                path.with_suffix(".log.1").unlink(missing_ok=True)
+            os.truncate(path, 0)
 
     def last_line(self, name: str) -> str:
         """The last line of a log, for a message."""

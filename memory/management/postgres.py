@@ -189,7 +189,9 @@ class Embedded:
             raise Refused(f"The data folder is of PostgreSQL {here}, newer than the {ours} here. Update Team Memory.")
         if int(here) < int(ours):
             raise Refused(
-                f"The data folder is of PostgreSQL {here}, this is {ours}: back up with the former version and restore."
+                f"The data folder is of PostgreSQL {here}; this Team Memory brings {ours}, which can't read it. With"
+                " the version you had run `manage.py backup FILE`; with this one, on a new folder (--data-dir),"
+                " `manage.py restore FILE`; then copy the file secret_key over. The old folder stays as it is."
             )
 
     def _initdb(self) -> None:

@@ -20,6 +20,7 @@ Say = Callable[[str], None]
 _GRACE = 8.0
 _STEADY_AFTER = 60.0
 _LONGEST_WAIT = 30.0
+_LOGS_EVERY = 20.0
 
 
 class Stopped(BaseException):
@@ -72,6 +73,7 @@ class Supervisor:
         self._children: list[_Child] = []
         self._guard = Guard()
         self._postgres_deaths: list[float] = []
+        self._logs_due = 0.0
 
     def start_database(self) -> StartReport | None:
         """Start the embedded server, if there is one, and say what that took."""
@@ -156,6 +158,9 @@ class Supervisor:
 
     def _look(self) -> None:
         self._guard.revive()
+        if time.monotonic() > self._logs_due:
+            self._logs_due = time.monotonic() + _LOGS_EVERY
+            self._home.rotate_logs()
         self._look_at_database()
         for child in self._children:
             if child.process is None:

@@ -45,6 +45,8 @@ MAY: Final[dict[str, frozenset[str]]] = {
     "member.manage": ADMINS,
     "audit.read": ADMINS,
     "webhook.manage": ADMINS,
+    "settings.manage": ADMINS,
+    "settings.read": EVERYONE,
 }
 # What a key's scope opens. A key needs the scope, and its owner the role: the narrower of both decides.
 SCOPES: Final[dict[str, frozenset[str]]] = {

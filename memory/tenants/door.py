@@ -10,6 +10,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.template.response import SimpleTemplateResponse
 from django.urls import Resolver404, ResolverMatch, resolve
+from psycopg.errors import DiskFull
 
 from memory import ids, problems
 from memory.tenants.access import Actor, Refused
@@ -17,7 +18,7 @@ from memory.tenants.middleware import Next, Response, bound, key_actor
 from memory.tenants.models import Tenant
 from memory.tenants.races import is_race
 
-PROGRAMS = ("/api/", "/healthz", "/readyz", "/mcp")
+PROGRAMS = ("/api/", "/healthz", "/readyz", "/metrics", "/mcp")
 # Agents write what these pages show: whatever slips past escaping finds no script that it may run.
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -34,8 +35,16 @@ class Again(Exception):
     """Two requests met at one row or lock, and this one has to come again."""
 
 
+def is_full(exc: BaseException) -> bool:
+    """Whether the database found no room on its disk."""
+    return isinstance(exc, DiskFull) or isinstance(exc.__cause__, DiskFull)
+
+
 def away(exc: Exception) -> HttpResponse:
-    """503: whoever sent this sends it again, and nothing is lost."""
+    """503, or 507 where the disk is full: whoever sent this sends it again, and nothing is lost."""
+    if is_full(exc):
+        log.error("the database has no room: %s", exc)
+        return problems.response(problems.disk_full())
     log.error("the database does not answer: %s", exc)
     detail = "The database does not answer. Send the same again in a moment."
     return problems.response(problems.Problem(503, "unavailable", detail, headers={"Retry-After": "2"}))
@@ -69,6 +78,9 @@ class Door:
             response = self.as_problem(self.program(request))
         else:
             response = self.get_response(request)
+        if request.resolver_match is not None:
+            # For whoever counts requests by route: the environment is all that the server sees of this.
+            request.META["team_memory.route"] = request.resolver_match.route
         response["X-Request-Id"] = request.request_id  # type: ignore[attr-defined]
         response.headers.setdefault("Content-Security-Policy", PAGE_POLICY)
         if request.path_info.startswith(("/t/", "/api/", "/mcp", "/login")):

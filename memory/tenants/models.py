@@ -307,3 +307,20 @@ class Due(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.task} {self.argument}"
+
+
+class Setting(TenantOwned):
+    """What a team chose itself; without a row the server's default holds. A secret is encrypted, `value` is empty."""
+
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="settings")
+    name = models.CharField(max_length=60)
+    value = models.TextField(blank=True)
+    secret = models.BinaryField(null=True)
+    changed_by = models.CharField(max_length=200)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["name", "tenant"], name="a_setting_is_set_once")]
+
+    def __str__(self) -> str:
+        return self.name

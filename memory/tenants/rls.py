@@ -32,6 +32,9 @@ CROSSINGS: Final = (
     "search_meaning",
     "search_spelling",
     "search_due",
+    "service_figures",
+    "body_months",
+    "retention_due",
 )
 
 

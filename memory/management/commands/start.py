@@ -8,6 +8,7 @@ import socket
 import time
 from argparse import ArgumentParser
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -59,6 +60,7 @@ class Command(BaseCommand):
         address = f"http://{_in_url(host)}:{port}"
         env = dict(os.environ) | {"TEAM_MEMORY_DATA": str(path), "PYTHONUNBUFFERED": "1"}
         home.remember(public_url=env.setdefault("TEAM_MEMORY_PUBLIC_URL", address))
+        env.setdefault("PROMETHEUS_MULTIPROC_DIR", str(home.counters()))
         was_killed = home.mark_running()
         supervisor = Supervisor(home, embedded=embedded, env=env | {"TEAM_MEMORY_DB_ROLE": "runtime"}, say=self._say)
         try:
@@ -89,6 +91,9 @@ class Command(BaseCommand):
             supervisor.stop()
             home.unmark_running()
         self._say("Stopped.")
+        # Nothing of ours runs any more; to take the interpreter apart takes seconds on a busy machine.
+        self.stderr.flush()
+        os._exit(0)
 
     def _say(self, line: str) -> None:
         with contextlib.suppress(OSError):  # the terminal may be gone; the work goes on
@@ -204,6 +209,8 @@ def _prepare(supervisor: Supervisor, home: Home, *, is_behind: bool, is_ours: bo
     first: dict[str, Any] = {}
     if home.state().get("first_team"):
         if is_behind:
+            if is_ours:
+                say(f"This data is of an older version: backed up to {_back_up(supervisor, home)} first.")
             supervisor.run(["migrate", "--no-input"], role="migrator", log="migrate")
             say(f"Schema brought up to date in {time.monotonic() - began:.1f} s.")
         return first
@@ -218,3 +225,14 @@ def _prepare(supervisor: Supervisor, home: Home, *, is_behind: bool, is_ours: bo
     say(f"{'Schema and first' if is_behind else 'First'} team made in {time.monotonic() - began:.1f} s.")
     first = json.loads(printed.strip().splitlines()[-1])
     return first
+
+
+def _back_up(supervisor: Supervisor, home: Home) -> Path:
+    """A backup of the data as the older version left it; of those of former upgrades the last two stay."""
+    folder = home.path / "backups"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    file = folder / f"before-upgrade-{time.strftime('%Y%m%d-%H%M%S')}.dump"
+    supervisor.run(["backup", str(file)], role="backup", log="backup")
+    for old in sorted(folder.glob("before-upgrade-*.dump"))[:-3]:
+        old.unlink()
+    return file

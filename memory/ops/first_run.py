@@ -1,0 +1,62 @@
+"""What a new team does first: five steps, each with the page it is done on, and ticked by what is there."""
+
+from dataclasses import dataclass
+
+from django.urls import NoReverseMatch, reverse
+
+from memory.tenants.access import Actor
+from memory.tenants.models import Tenant
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the way."""
+
+    title: str
+    what: str
+    url: str
+    is_done: bool
+
+
+def steps(tenant: Tenant, by: Actor) -> list[Step]:
+    """The way of an owner or admin; nothing for others, and nothing once all of it is done. The tenant is bound."""
+    if by.role not in ("owner", "admin"):
+        return []
+    session = tenant.sessions.filter(is_internal=False).order_by("first_received_at", "id").first()
+    proposals = tenant.proposals.exclude(state="superseded")
+    waiting = proposals.filter(state="open").order_by("created_at", "id").first()
+    found = [
+        Step("Connect an agent", "or import history", _to(tenant, "connect"), session is not None),
+        Step(
+            "See the first session",
+            "what it did, call by call",
+            _to(tenant, "session", session.public_id) if session else _to(tenant, "sessions"),
+            tenant.sessions.filter(is_internal=False, last_seq__gt=1).exists(),
+        ),
+        Step(
+            "Run a dream",
+            "it proposes notes from what happened",
+            _to(tenant, "dreams"),
+            tenant.dreams.filter(state__in=("succeeded", "no_change")).exists(),
+        ),
+        Step(
+            "Decide the first proposal",
+            "agents are told what you approve",
+            _to(tenant, "proposal", waiting.public_id) if waiting else _to(tenant, "inbox"),
+            proposals.filter(state__in=("approved", "rejected")).exists(),
+        ),
+        Step("Invite a colleague", "who reviews with you", _people(tenant), tenant.members.current().count() > 1),
+    ]
+    return [] if all(step.is_done for step in found) else found
+
+
+def _to(tenant: Tenant, name: str, *args: str) -> str:
+    return reverse(name, args=[tenant.slug, *args])
+
+
+def _people(tenant: Tenant) -> str:
+    """The page of members, else how the operator adds one."""
+    try:
+        return _to(tenant, "members")
+    except NoReverseMatch:
+        return _to(tenant, "docs", "operate")
