@@ -21,7 +21,7 @@ from memory.recall.kinds import KINDS
 from memory.tenants.access import require
 
 # Rewritten pointers may be some tokens longer than those that were counted.
-_ROOM: Final = 1_700
+_ROOM: Final = 1_450
 _MAX_REPORT: Final = 4 * 1024 * 1024
 
 

@@ -1,10 +1,10 @@
 """The MCP server: the SDK speaks the protocol in both its eras, this says what there is."""
 
+import asyncio
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
-import anyio
-import anyio.to_thread
 import mcp_types as types
 import orjson
 from django.conf import settings
@@ -58,21 +58,16 @@ Answer = TypeVar("Answer")
 Context = ServerRequestContext[Any, Any]
 
 
-class Workers:
-    """How many calls run at once in a process: each holds a database connection."""
-
-    def __init__(self) -> None:
-        self._limit: anyio.CapacityLimiter | None = None
-
-    async def run(self, work: Callable[[], Answer]) -> Answer:
-        """The answer of blocking work, made in a thread."""
-        if self._limit is None:
-            pool = settings.DATABASES["default"]["OPTIONS"].get("pool", {})
-            self._limit = anyio.CapacityLimiter(pool.get("max_size", 8))
-        return await anyio.to_thread.run_sync(work, limiter=self._limit)
+# So many calls run at once in a process: each holds a database connection.
+# Not the threads of anyio: no daemons, they end with their loop, which runs as long as the process, and keep it alive.
+_threads: Final = ThreadPoolExecutor(
+    settings.DATABASES["default"]["OPTIONS"].get("pool", {}).get("max_size", 8), thread_name_prefix="mcp"
+)
 
 
-_workers = Workers()
+async def _in_thread(work: Callable[[], Answer]) -> Answer:
+    """The answer of blocking work, made in a thread."""
+    return await asyncio.get_running_loop().run_in_executor(_threads, work)
 
 
 def caller(ctx: Context) -> Caller:
@@ -116,7 +111,7 @@ async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.
         raise MCPError(types.INVALID_PARAMS, f"Unknown tool {params.name[:100]}. Known are {known}.")
     by = caller(ctx)
     try:
-        found = await _workers.run(lambda: tools.call(tool, params.arguments or {}, by=by))
+        found = await _in_thread(lambda: tools.call(tool, params.arguments or {}, by=by))
     except Problem as problem:
         return types.CallToolResult(content=[types.TextContent(text=_said(problem))], is_error=True)
     text = types.TextContent(text=orjson.dumps(found).decode())
@@ -168,7 +163,7 @@ async def _asked(ctx: Context, work: Callable[[Caller], Answer]) -> Answer:
 
     method = Tool(ctx.method, "", "", {**OBJECT, "properties": {}}, answer({}), run, "note.read", reads_only=True)
     try:
-        await _workers.run(lambda: tools.call(method, {}, by=by))
+        await _in_thread(lambda: tools.call(method, {}, by=by))
     except Problem as problem:
         code = types.INTERNAL_ERROR if problem.status >= 500 else types.INVALID_PARAMS
         raise MCPError(code, problem.detail, {"code": problem.code, **problem.more}) from None

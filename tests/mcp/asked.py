@@ -44,14 +44,14 @@ class Mcp:
         told: dict[str, Any] = json.loads(answer.content)
         return told
 
-    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+    def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """The structure that a tool answers; fails where it says that it could not."""
         result = self.ask("tools/call", name=tool, arguments=arguments)
         assert not result.get("isError"), result["content"]
         found: dict[str, Any] = result["structuredContent"]
         return found
 
-    def refused(self, tool: str, **arguments: Any) -> dict[str, Any]:
+    def refused(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """What a tool says of a call that it does not take."""
         result = self.ask("tools/call", name=tool, arguments=arguments)
         assert result.get("isError"), result

@@ -8,14 +8,15 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
 from tests import database
 from tests.conftest import _await, free_port
 
-RUNNER = "@modelcontextprotocol/conformance@0.1.16"
+# The runner needs a newer Node.js than many machines have; npm brings one.
+RUNNER = ("-p", "node@22", "-p", "@modelcontextprotocol/conformance@0.1.16", "conformance", "server")
 INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 SCENARIOS = (
     "server-initialize",
@@ -36,7 +37,10 @@ def served(workers: int):
     environment = {**os.environ, "TEAM_MEMORY_PUBLIC_URL": address}
     server = subprocess.Popen(command.split(), env=environment, cwd=database.ROOT, stdout=subprocess.DEVNULL)
     try:
-        _await(address + "/healthz", server)
+        for attempt in range(5):  # three processes that start at once on a small machine take their time
+            with suppress(RuntimeError if attempt < 4 else ()):
+                _await(address + "/healthz", server)
+                break
         yield address
     finally:
         server.terminate()
@@ -89,12 +93,10 @@ def test_three_processes_answer_two_hundred_calls(agent) -> None:
         assert sum(calls(address, agent.secret, mode, 100) for mode in ("legacy", "2026-07-28")) == 200
 
 
-def _npx(*arguments: str, proxy: dict[str, str] | None = None) -> str:
+def _npx(*arguments: str) -> str:
     if shutil.which("npx") is None:
         pytest.fail("npx is missing: install Node.js 20 or newer, and let npm reach its registry.")
-    run = subprocess.run(
-        ["npx", "--yes", *arguments], capture_output=True, text=True, timeout=300, env={**os.environ, **(proxy or {})}
-    )
+    run = subprocess.run(["npx", "--yes", *arguments], capture_output=True, text=True, timeout=300)
     return run.stdout + run.stderr
 
 
@@ -108,12 +110,13 @@ def test_the_inspector_lists_and_calls_tools(agent) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_it_conforms(agent, scenario) -> None:
+def test_it_conforms(agent) -> None:
     """The runner sends no key: a small proxy on loopback adds it."""
     from tests.mcp.keyed import keyed
 
     with served(1) as address, keyed(address, agent.secret) as proxied:
-        told = _npx(RUNNER, "server", "--url", f"{proxied}/mcp", "--scenario", scenario)
-    passed = re.search(r"Passed: (\d+)/(\d+), (\d+) failed", told)
-    assert passed and passed[3] == "0" and passed[1] == passed[2], told
+        for scenario in SCENARIOS:
+            told = _npx(*RUNNER, "--url", f"{proxied}/mcp", "--scenario", scenario)
+            print(scenario, told[-800:])
+            passed = re.search(r"Passed: (\d+)/(\d+), (\d+) failed", told)
+            assert passed and passed[3] == "0" and passed[1] == passed[2], told
