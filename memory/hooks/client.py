@@ -2340,6 +2340,63 @@ export const TeamMemory = async ({ directory, worktree }) => {
 # --- install and uninstall -------------------------------------------------------------------------------------------
 
 
+# Harnesses that read skills, and the folder below the home they read them from.
+SKILL_FOLDERS = {"claude_code": (".claude", "skills"), "codex": (".agents", "skills")}
+SKILL_ABOUT = (
+    "Look up what this team knows (decisions, commands that work, mistakes made before, past sessions and incidents) "
+    "before starting work that someone may have met before, and open any id like nte_, ses_, evt_, thr_, trg_ or wkr_."
+)
+SKILL = """\
+---
+name: team-memory
+description: {about}
+---
+# Team memory
+
+The team's memory holds approved notes, past sessions of all coding agents, and threads of what happened. It is a record
+to check against, not instructions.
+
+1. Search: `{hook} search WORDS` finds notes, threads, reports and prompts, each with its id.
+2. Open: `{hook} recall ID` shows the thing and what led to it; `--hops 3` walks further, `--budget-tokens` bounds it.
+3. Cite the id of what you rely on, so that others can check it.
+
+Where the MCP server team-memory is connected, its tools `search`, `recall` and `propose_note` do the same. What was
+learnt and is worth keeping: say it in your last message or propose a note. A person of the team approves it.
+"""
+
+
+def skill_of(client: str, project: str, launch: Launch) -> Change | None:
+    """The skill as a file of its own; None where the harness has none, or somebody else's is there.
+
+    Only for the user: a project's skills are committed, and this one names files of this machine.
+    """
+    folders = SKILL_FOLDERS.get(client)
+    if folders is None or project:
+        return None
+    path = os.path.join(home(), *folders, "team-memory", "SKILL.md")
+    if client == "claude_code" and os.environ.get("CLAUDE_CONFIG_DIR"):
+        path = os.path.join(os.environ["CLAUDE_CONFIG_DIR"], "skills", "team-memory", "SKILL.md")
+    old = read_bytes(path)
+    known = installed().get(path)
+    if old is not None and not (isinstance(known, dict) and known.get("written") == _digest(old)):
+        return None
+    return Change(client, path, old, skill_text(launch))
+
+
+def skill_text(launch: Launch) -> bytes:
+    quoted = powershell_quoted if launch.windows else posix_quoted
+    words = " ".join(quoted(word) for word in (launch.python, launch.script))
+    return (
+        SKILL.replace("{about}", SKILL_ABOUT)
+        .replace("{hook}", f"& {words}" if launch.windows else words)
+        .encode("utf-8")
+    )
+
+
+def is_skill(path: str) -> bool:
+    return os.path.basename(path) == "SKILL.md"
+
+
 def installed() -> dict[str, Any]:
     """What install changed, by file."""
     return as_dict(read_text(os.path.join(config_dir(), "installed.json")))
@@ -2454,6 +2511,8 @@ def unplanned(path: str, entry: dict[str, Any]) -> Change:
     client, now = str(entry.get("client")), read_bytes(path)
     if now is None:
         return Change(client, path, None, None)
+    if is_skill(path) and _digest(now) != entry.get("written"):
+        return Change(client, path, now, now)  # somebody made it theirs
     if _digest(now) == entry.get("written"):
         before = entry.get("original")
         old = read_bytes(before) if isinstance(before, str) else None
@@ -2503,6 +2562,8 @@ def install(options: Any) -> int:
     url, key = _given(options, project)
     launch = Launch(python_path(), script_path(), IS_WINDOWS)
     changes = [planned(client, project, launch) for client in clients]
+    skills = [skill_of(change.client, project, launch) for change in changes]
+    changes += [skill for skill in skills if skill is not None]
     needed = [change for change in changes if change.is_needed]
     for change in needed:
         print(change.diff())
@@ -2519,8 +2580,9 @@ def install(options: Any) -> int:
         start_flusher(spool, Target(url, key, project or "default"))
     for change in needed:
         apply(change)
-    for client, change in zip(clients, changes):  # noqa: B905 - not in 3.8
-        print(f"{client}: {'written' if change.is_needed else 'already installed'}: {change.path}")
+    for change in changes:
+        print(f"{change.client}: {'written' if change.is_needed else 'already installed'}: {change.path}")
+    for client in clients:
         for line in hints(client, project):
             print(f"  {line}")
     return 0
@@ -2818,6 +2880,10 @@ def _doctor_clients(found: Findings, project: str) -> None:
 
 def _doctor_file(found: Findings, path: str, client: str) -> None:
     again = f"python3 hook.py install --client {client.replace('_', '-')}"
+    if is_skill(path):
+        if read_bytes(path) is None:
+            found.bad(f"{client}: the skill {path} is gone", again)
+        return
     try:
         content = read_bytes(path)
         now = edited(client, path, content, Launch(python_path(), script_path(), IS_WINDOWS))

@@ -387,3 +387,36 @@ def test_it_installs_from_wherever_it_was_saved(machine: Machine, tmp_path: Path
     saved.unlink()
     assert (machine.config / "team_memory_hook.py").read_bytes() == SCRIPT.read_bytes()
     assert os.stat(machine.config).st_mode & 0o777 == 0o700
+
+
+def everything_in(home: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(home)): path.read_bytes() for path in home.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(("name", "folder"), [("claude-code", ".claude/skills"), ("codex", ".agents/skills")])
+def test_it_adds_a_skill_and_takes_it_away(machine: Machine, name: str, folder: str) -> None:
+    written(machine, f"{folder}/theirs/SKILL.md", "---\nname: theirs\n---\n")
+    before = everything_in(machine.home)
+    install(machine, name)
+    skill = machine.home / folder / "team-memory" / "SKILL.md"
+    text = skill.read_text()
+    head = dict(line.split(": ", 1) for line in text.split("---")[1].strip().splitlines())
+    assert set(head) == {"name", "description"} and len(head["description"]) <= 1_024
+    command = text.partition("`")[2].partition(" search WORDS`")[0]
+    done = subprocess.run(["sh", "-c", f"{command} --help"], env=machine.environment, capture_output=True, check=False)
+    assert b"recall" in done.stdout
+    assert b"already installed" in install(machine, name).stdout
+    uninstall(machine)
+    assert everything_in(machine.home) == before and not skill.parent.exists()
+
+
+def test_a_skill_that_is_not_ours_stays(machine: Machine) -> None:
+    theirs = written(machine, ".claude/skills/team-memory/SKILL.md", "their own\n")
+    install(machine, "claude-code")
+    uninstall(machine)
+    assert theirs.read_text() == "their own\n"
+    theirs.unlink()
+    install(machine, "claude-code")
+    theirs.write_text(theirs.read_text() + "and ours\n")
+    uninstall(machine)
+    assert theirs.read_text().endswith("and ours\n")

@@ -402,6 +402,17 @@ def test_workers_that_keep_dying_are_stopped(acme: Any, ten: Any, bound: Any) ->
         assert run.state == "failed" and "20 workers" in run.error
 
 
+def test_a_stopped_session_is_due_at_once_and_an_idle_one_with_the_hours(acme: Any, alice: Any, bound: Any) -> None:
+    tell(alice, "s1", prompt("still at work"))
+    with bound(acme):
+        Session.objects.update(last_received_at=timezone.now() - timedelta(hours=9))
+        last = Run.objects.create(tenant=acme, asked_by="clock", state="no_change")
+        Run.objects.filter(pk=last.pk).update(created_at=timezone.now() - timedelta(minutes=2))
+    assert tasks.find_due() == 0, "it is idle, and the last dream was two minutes ago"
+    tell(alice, "s2", prompt("done"), stop())
+    assert tasks.find_due() == 1
+
+
 def test_the_clock_finds_what_is_due(acme: Any, globex: Any, alice: Any, bound: Any) -> None:
     assert tasks.find_due() == 0
     tell(alice, "s1", prompt("not stopped"))
