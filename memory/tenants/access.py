@@ -38,6 +38,8 @@ MAY: Final[dict[str, frozenset[str]]] = {
     "cache.use": WRITERS | AGENT,
     "cache.manage": ADMINS | AGENT,
     "dream.start": WRITERS | AGENT,
+    "dream.undo": REVIEWERS | AGENT,
+    "dream.budget": ADMINS,
     "key.create": WRITERS,
     "member.manage": ADMINS,
     "webhook.manage": ADMINS,
@@ -48,7 +50,7 @@ SCOPES: Final[dict[str, frozenset[str]]] = {
     "read": frozenset({"note.read", "session.read", "project.read", "dream.read", "graph.read"}),
     "propose": frozenset({"note.propose"}),
     "cache": frozenset({"cache.read", "cache.use"}),
-    "dream": frozenset({"dream.start", "dream.read"}),
+    "dream": frozenset({"dream.start", "dream.read", "dream.undo"}),
     "admin": frozenset({"project.edit", "graph.withdraw", "graph.delete", "cache.manage"}),
 }
 DEFAULT_SCOPES: Final = ("ingest", "read", "propose", "cache", "dream")

@@ -47,7 +47,7 @@ class Command(BaseCommand):
             self.stdout.write(f"Tokens: {run.tokens_in} in ({run.tokens_cached} cached), {run.tokens_out} out.")
         with tenant_scope(str(run.tenant_id)):
             made = run.changes.select_related("proposal__note__member").order_by("proposal__note__path_key", "id")
-            for proposal in (change.proposal for change in made):
+            for proposal in (change.proposal for change in made if change.proposal):
                 note = proposal.note
                 self.stdout.write(f"  {proposal.public_id}  {proposal.operation:<6} {note.space}/{note.path}")
 
