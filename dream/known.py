@@ -20,10 +20,14 @@ from memory.recall.scope import same_project, within_reach
 from memory.recall.words import is_telling, terms
 from memory.tenants.models import Tenant
 
-# Tokens: notes in full, names of others, and what was rejected. However much a team knows, a question stays this size.
-NOTES_BUDGET: Final = 8_000
-NAMES_BUDGET: Final = 1_000
-REJECTED_BUDGET: Final = 2_000
+# Tokens: notes in full, names of others, and what was rejected, by what the events themselves take. However much a team
+# knows, a question about the same events stays within a fifth of its size.
+LEAST_NOTES: Final = 1_000
+MOST_NOTES: Final = 8_000
+NOTES_SHARE: Final = 0.15
+NAMES_BUDGET: Final = 200
+LEAST_REJECTED: Final = 200
+REJECTED_SHARE: Final = 0.04
 MOST_FOUND: Final = 40
 MOST_NAMED: Final = 200
 MOST_REJECTED: Final = 200
@@ -41,6 +45,7 @@ def notes(
     if not events:
         return ()
     found = _ranked(tenant, subject, events)
+    room = min(MOST_NOTES, max(LEAST_NOTES, int(NOTES_SHARE * _size(events))))
     shown: list[KnownNote] = []
     whole = names = 0
     for note in found:
@@ -48,7 +53,8 @@ def notes(
         if not text:
             continue
         size = tokens.count(text)
-        is_whole = whole + size <= NOTES_BUDGET and len(shown) < MOST_FOUND
+        # The note that fits best is shown whatever its size.
+        is_whole = (whole + size <= room or not whole) and len(shown) < MOST_FOUND
         whole += size if is_whole else 0
         names += 0 if is_whole else tokens.count(note.path) + 1
         if not is_whole and names > NAMES_BUDGET:
@@ -119,7 +125,11 @@ def _is_pinned(text: str) -> bool:
         return False
 
 
-def rejected(known: Iterable[KnownNote], slug: str) -> tuple[Rejected, ...]:
+def _size(events: Sequence[SeenEvent]) -> int:
+    return sum(tokens.counts([prompt.line(event) for event in events]))
+
+
+def rejected(known: Iterable[KnownNote], slug: str, events: Sequence[SeenEvent]) -> tuple[Rejected, ...]:
     """What people turned down in the notes shown and in the project, the latest first, as far as the budget goes."""
     near = Q(note__path_key__in=[paths.path_key(note.path) for note in known])
     near |= Q(note__path_key__startswith=f"project/{paths.path_key(slug)}/")
@@ -131,10 +141,11 @@ def rejected(known: Iterable[KnownNote], slug: str) -> tuple[Rejected, ...]:
         said |= {lines.substance(line): line for line in proposal.text.splitlines()}
     all_ = [Rejected(row.note.path, row.line and said.get(row.line, row.line)) for row in rows]
     sizes = tokens.counts([f"{each.path}: {each.line or 'closed'}" for each in all_])
+    room = max(LEAST_REJECTED, int(REJECTED_SHARE * _size(events)))
     kept, used = [], 0
     for each, size in zip(all_, sizes, strict=True):
         used += size
-        if used > REJECTED_BUDGET:
+        if used > room:
             break
         kept.append(each)
     return tuple(kept)

@@ -100,7 +100,7 @@ def _batch(run: Run, claim: Claim, mind: Mind, first: Run, subject: Subject, wai
         if mind.model:
             notes = _overlaid(run, known.notes(Tenant(pk=claim.tenant_pk), subject, batch.events, at=first.started_at))
             material = replace(
-                material, notes=notes, rejected=known.rejected(notes, subject.slug),
+                material, notes=notes, rejected=known.rejected(notes, subject.slug, batch.events),
                 meter=budget.TeamMeter(claim.tenant_pk),
             )  # fmt: skip
     try:

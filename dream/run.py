@@ -290,9 +290,10 @@ class _Dreamer:
                 subject.name, subject.slug, batch.events, state=store.digest(subject), is_last=is_last, gists=gists
             )
         notes = known.notes(Tenant(pk=pk), subject, batch.events)
+        turned_down = known.rejected(notes, subject.slug, batch.events)
         return Material(
-            subject.name, subject.slug, batch.events, notes, known.rejected(notes, subject.slug), is_last=is_last,
-            gists=gists, meter=budget.TeamMeter(pk),
+            subject.name, subject.slug, batch.events, notes, turned_down, is_last=is_last, gists=gists,
+            meter=budget.TeamMeter(pk),
         )  # fmt: skip
 
     def _write(self, written: store.Written) -> None:

@@ -106,7 +106,7 @@ def test_only_notes_that_fit_are_shown_whole(acme: Any, alice: Any, bound: Any, 
         for n in range(4):
             review.write(acme, path=f"project/shop/n{n}.md", text=f"# N{n}\n\n- {'word ' * 60}\n", by=by, base=None)
     tell(alice, "s1", prompt("Why does the docker build fail?"), stop())
-    monkeypatch.setattr(known, "NOTES_BUDGET", 100)
+    monkeypatch.setattr(known, "LEAST_NOTES", 100)
     with provider(['{"operations": []}']) as served:
         dreamt(acme, mind(served))
     notes = served.prompts[0].split("CURRENT NOTES")[-1].split("REJECTED")[0]
