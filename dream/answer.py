@@ -3,82 +3,78 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dream.distill_shapes import OWN_AGENT, PERSON, TOOL_OUTPUT, SeenEvent
+from dream import dates
+from dream.distill_shapes import SeenEvent
+from dream.operations import WRITES, Desk, ids
+from dream.shapes import (
+    GIST_LINE,
+    MOST_GIST_LINES,
+    Cited,
+    Gist,
+    GistLine,
+    KnownNote,
+    Malformed,
+    Proposed,
+    Read,
+    Refused,
+    tier_of,
+)
 from memory import redact
 from memory.notes import paths
-from memory.notes.frontmatter import compose
 
-MAX_BYTES: Final = 4096
-MAX_NOTES: Final = 40
+__all__ = ["Cited", "Malformed", "Proposed", "Read", "Refused", "parse", "tier_of"]
+
+MAX_OPERATIONS: Final = 40
 # Of the notes it was shown, a run may ask to delete this share, and always one.
 MAX_DELETED: Final = 0.2
-TIERS: Final = {PERSON, OWN_AGENT, TOOL_OUTPUT}
-_CITED = re.compile(r"\s*\[((?:evt_[\w.-]+)(?:\s*,\s*evt_[\w.-]+)*)\]\s*$")
+OPERATIONS: Final = (*WRITES, "delete", "none")
 _COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.S)
 _REFUSAL = re.compile(r"\b(sorry|can(?:'|’)?t|cannot|unable|won(?:'|’)t|not able|decline)\b", re.I)
+_KEYS: Final = ("operations", "notes", "delete")
 
 
-class Malformed(ValueError):
-    """The answer does not follow the form; the message says what is wrong, for the model to read."""
+def parse(text: str, *, shown: Mapping[str, SeenEvent], notes: Sequence[KnownNote], made_by: str) -> Read:
+    """What the model asks for. `shown` are the events it may cite, `notes` what it may build on.
 
-
-class Refused(ValueError):
-    """The model declined."""
-
-
-@dataclass(frozen=True)
-class Cited:
-    """A line of the note and the event it rests on. Tier 1 is a person's prompt, 2 an agent's doing, 3 tool output."""
-
-    line: str
-    event: str
-    tier: int
-
-
-@dataclass(frozen=True)
-class Proposed:
-    """A change to one note. `member` is the handle whose private space it is in; None is the team's."""
-
-    path: str
-    text: str
-    cited: tuple[Cited, ...]
-    reason: str = ""
-    member: str | None = None
-    operation: str = "write"
-
-
-@dataclass
-class Read:
-    """The proposals of an answer, and what was left out of it, with the reason."""
-
-    proposed: list[Proposed] = field(default_factory=list)
-    dropped: list[str] = field(default_factory=list)
-
-
-def tier_of(event: SeenEvent) -> int:
-    """How far an event is trusted as a source."""
-    if event.name == "prompt" and not event.agent_id:
-        return PERSON
-    return TOOL_OUTPUT if event.name in ("tool_after", "tool_failed") else OWN_AGENT
-
-
-def parse(text: str, *, shown: Mapping[str, SeenEvent], notes: Sequence[str], made_by: str) -> Read:
-    """What the model asks for. `shown` are the events it may cite, `notes` the paths it may rewrite or delete.
-
-    Raises Malformed or Refused; a single note that can't be taken is dropped and the others stay.
+    Raises Malformed or Refused; a single operation that can't be taken is dropped and the others stay.
     """
     answer = _object(text)
-    read = Read()
-    wanted = answer.get("notes", [])
-    if not isinstance(wanted, list) or len(wanted) > MAX_NOTES:
-        raise Malformed(f'"notes" must be a list of at most {MAX_NOTES} objects')
-    for raw in wanted:
-        _note(raw, read, shown=shown, made_by=made_by)
-    _deletes(answer.get("delete", []), read, shown=shown, notes=notes)
+    desk = Desk(shown, {paths.path_key(note.path): note for note in notes}, made_by)
+    read = Read(dropped=desk.dropped)
+    deletes: list[Mapping[str, Any]] = []
+    for raw in _operations(answer):
+        kind = raw["op"]
+        if kind in WRITES:
+            read.proposed += desk.write(raw, kind)
+        elif kind == "delete":
+            deletes.append(raw)
+    read.proposed = _one_a_path([*read.proposed, *_deletes(deletes, desk)], desk)
+    _refuse_a_clearance(read.proposed, desk)
+    read.gists = _gists(answer.get("sessions", []), desk)
     return read
+
+
+def _operations(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """All operations, each with a known `op` and the fields it needs; "notes" and "delete" are the older words."""
+    wanted, written, deleted = (answer.get(key) or [] for key in _KEYS)
+    for name, rows in zip(_KEYS, (wanted, written, deleted), strict=True):
+        if not isinstance(rows, list):
+            raise Malformed(f'"{name}" must be a list')
+    rows = [*wanted]
+    rows += [{"op": "rewrite", **each} if isinstance(each, dict) else each for each in written]
+    rows += [{**each, "op": "delete"} if isinstance(each, dict) else {"op": "delete", "path": each} for each in deleted]
+    if len(wanted) + len(written) > MAX_OPERATIONS:
+        raise Malformed(f"at most {MAX_OPERATIONS} operations in one answer, not {len(wanted) + len(written)}")
+    for raw in rows:
+        if not isinstance(raw, dict) or raw.get("op") not in OPERATIONS:
+            raise Malformed(f'each operation is an object whose "op" is one of {", ".join(OPERATIONS)}')
+        if raw["op"] != "none" and not isinstance(raw.get("path"), str):
+            raise Malformed(f'the operation "{raw["op"]}" needs "path", a text')
+        if raw["op"] in WRITES and not isinstance(raw.get("body"), str):
+            raise Malformed(f'the operation "{raw["op"]}" on {raw["path"][:80]} needs "body", a text')
+    return rows
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -95,11 +91,11 @@ def _object(text: str) -> dict[str, Any]:
             except (json.JSONDecodeError, RecursionError) as why:
                 reason = reason or str(why)
                 continue
-            if isinstance(value, dict) and ("notes" in value or "delete" in value):
+            if isinstance(value, dict) and any(key in value for key in _KEYS):
                 return value
-        if text[place:].lstrip("{ \n\r\t").startswith('"notes"'):
+        if text[place:].lstrip("{ \n\r\t").startswith(('"notes"', '"operations"')):
             break  # this was the answer; what follows are pieces of it
-    raise Malformed(f'the answer is not one JSON object with "notes": {reason or "no such object"}')
+    raise Malformed(f'the answer is not one JSON object with "operations": {reason or "no such object"}')
 
 
 def _without_commas(text: str) -> str:
@@ -107,80 +103,59 @@ def _without_commas(text: str) -> str:
     return _COMMA.sub(lambda found: found[1] or "", text)
 
 
-def _note(raw: Any, read: Read, *, shown: Mapping[str, SeenEvent], made_by: str) -> None:
-    if not isinstance(raw, dict) or not isinstance(raw.get("path"), str) or not isinstance(raw.get("body"), str):
-        raise Malformed('each of "notes" needs "path" and "body", both text')
-    try:
-        path = paths.clean_path(raw["path"])
-    except paths.InvalidPath as why:
-        read.dropped.append(f"{raw['path'][:80]}: {why.advice}")
-        return
-    clean = redact.clean_text(redact.sanitize(raw["body"])[0]).value
-    body, cited = lines_and_sources(clean, shown, _ids(raw.get("sources")))
-    if not body.strip():
-        raise Malformed(f'the body of {path} is empty; use "delete" to ask for a deletion')
-    known = _texts(raw, path, made_by)
-    text = compose(known, body if body.endswith("\n") else body + "\n")
-    if len(text.encode()) > MAX_BYTES:
-        raise Malformed(f"{path} has {len(text.encode())} bytes; a note stands alone and has at most {MAX_BYTES}")
-    reason = str(raw.get("reason") or "")[:300]
-    if not cited:
-        reason = f"Cites no event it was shown. {reason}".strip()
-    _place(read, str(path), Proposed(str(path), text, tuple(cited), reason), shown)
+def _deletes(asked: Sequence[Mapping[str, Any]], desk: Desk) -> list[Proposed]:
+    """Deletions of notes it was shown whole; a pinned note is never proposed."""
+    found = {paths.path_key(each["path"]): each for each in asked}
+    rows = [(note, found[key]) for key, note in desk.notes.items() if key in found and note.is_whole]
+    made = []
+    for note, each in rows:
+        if note.is_pinned:
+            desk.dropped.append(f"{note.path} is pinned: it is not proposed for deletion")
+            continue
+        sources = [one for one in ids(each.get("events") or each.get("sources")) if one in desk.shown]
+        cited = tuple(Cited("", one, tier_of(desk.shown[one])) for one in sources)
+        reason = redact.clean_text(str(each.get("reason") or "")).value[:300]
+        made.append(Proposed(note.path, "", cited, reason, operation="delete", kind="delete"))
+    return made
 
 
-def _texts(raw: dict[str, Any], path: paths.NotePath, made_by: str) -> dict[str, Any]:
-    name = str(path).rsplit("/", 1)[-1].removesuffix(".md").replace("-", " ")
-    title = redact.clean_text(" ".join(str(raw.get("title") or name).split())).value[:120]
-    description = redact.clean_text(" ".join(str(raw.get("description") or "").split())).value[:200]
-    fields = {"title": title, "description": description, "kind": paths.family(path), "made_by": made_by}
-    return {name: value for name, value in fields.items() if value}
+def _refuse_a_clearance(proposed: Sequence[Proposed], desk: Desk) -> None:
+    """Asked to tidy, a model may clear everything: more than a share of what it was shown is no answer."""
+    known = sum(note.is_whole for note in desk.notes.values())
+    asked = sum(one.operation == "delete" for one in proposed)
+    most = max(1, int(known * MAX_DELETED))
+    if asked > most:
+        raise Malformed(f"asks to delete {asked} of {known} notes; at most {most} in one run")
 
 
-def _place(read: Read, path: str, proposed: Proposed, shown: Mapping[str, SeenEvent]) -> None:
-    """A profile belongs to one member and holds only what that member said; it goes to that member's own space."""
-    family, _, rest = path.partition("/")
-    if family != "profile":
-        read.proposed.append(proposed)
-        return
-    handle, _, inside = rest.partition("/")
-    sources = [shown[cited.event] for cited in proposed.cited]
-    if not sources or not inside or any(event.member != handle or tier_of(event) != PERSON for event in sources):
-        read.dropped.append(f"{path}: a profile is profile/HANDLE/NAME.md and rests only on that member's own prompts")
-        return
-    read.proposed.append(Proposed(f"profile/{inside}", proposed.text, proposed.cited, proposed.reason, member=handle))
+def _one_a_path(proposed: Sequence[Proposed], desk: Desk) -> list[Proposed]:
+    """The last word on each path; what came before it in the same answer is said to be left out."""
+    by_path: dict[tuple[str | None, str], Proposed] = {}
+    for one in proposed:
+        place = (one.member, paths.path_key(one.path))
+        if place in by_path:
+            desk.dropped.append(f"{one.path}: two operations in one answer; the last one stands")
+        by_path[place] = one
+    return list(by_path.values())
 
 
-def lines_and_sources(body: str, shown: Mapping[str, SeenEvent], whole: Sequence[str] = ()) -> tuple[str, list[Cited]]:
-    """The body without citation marks, and what each line rests on. Ids that were not shown are left out.
-
-    `whole` are the sources named for the whole note: they count for each list item that names none itself.
-    """
-    lines, cited = [], []
-    for line in body.splitlines():
-        found = _CITED.search(line)
-        text = line[: found.start()] if found else line
-        own = [each.strip() for each in found[1].split(",")] if found else []
-        if not found and text.strip() and not text.startswith("#"):
-            own = list(whole)
-        cited += [Cited(text, each, tier_of(shown[each])) for each in dict.fromkeys(own) if each in shown]
-        lines.append(text)
-    return "\n".join(lines), cited
+def _gists(raw: Any, desk: Desk) -> list[Gist]:
+    """Summaries of sessions that were shown, at most five lines each; a line without a source is left out."""
+    shown = {event.session for event in desk.shown.values()}
+    found = []
+    for each in raw if isinstance(raw, list) else []:
+        if not isinstance(each, dict) or each.get("session") not in shown or not isinstance(each.get("lines"), list):
+            continue
+        lines = [line for line in (_gist_line(said, desk) for said in each["lines"]) if line]
+        if lines:
+            found.append(Gist(each["session"], tuple(lines[:MOST_GIST_LINES])))
+    return found
 
 
-def _ids(raw: Any) -> list[str]:
-    return [each for each in raw if isinstance(each, str)] if isinstance(raw, list) else []
-
-
-def _deletes(raw: Any, read: Read, *, shown: Mapping[str, SeenEvent], notes: Sequence[str]) -> None:
-    if not isinstance(raw, list):
-        raise Malformed('"delete" must be a list')
-    asked = [each if isinstance(each, dict) else {"path": each} for each in raw]
-    known = [each for each in asked if each.get("path") in notes]
-    most = max(1, int(len(notes) * MAX_DELETED))
-    if len(known) > most:
-        raise Malformed(f"asks to delete {len(known)} of {len(notes)} notes; at most {most} in one run")
-    for each in known:
-        sources = [event for event in _ids(each.get("sources")) if event in shown]
-        cited = tuple(Cited("", event, tier_of(shown[event])) for event in sources)
-        read.proposed.append(Proposed(each["path"], "", cited, str(each.get("reason") or "")[:300], operation="delete"))
+def _gist_line(said: Any, desk: Desk) -> GistLine | None:
+    if not isinstance(said, str):
+        return None
+    text, cited = desk.lines_and_sources(" ".join(redact.clean_text(redact.sanitize(said)[0]).value.split()))
+    events = tuple(one.event for one in cited)
+    text = dates.absolute(text, desk.time_of(events)).removeprefix("- ").strip()
+    return GistLine(text[:GIST_LINE], events) if text and events else None

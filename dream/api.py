@@ -9,10 +9,12 @@ from rest_framework.decorators import api_view
 from rest_framework.response import Response
 
 from dream import forget as forgetting
+from dream import reading, undo
 from dream import run as dreams
-from dream.models import Run
+from dream.models import Change, Run, Window
 from memory.events.models import Session
 from memory.graph.lookup import absent
+from memory.llm import UnknownModel
 from memory.paging import Page
 from memory.problems import Problem, not_found
 from memory.tenants.access import needs
@@ -32,11 +34,61 @@ class DreamSerializer(serializers.Serializer[dict[str, Any]]):
     events_read = serializers.IntegerField()
     sessions_read = serializers.IntegerField()
     tokens = serializers.DictField(child=serializers.IntegerField())
+    cost_usd = serializers.FloatField(help_text="Of the calls whose price is known.")
+    unpriced_calls = serializers.IntegerField()
+    duration_s = serializers.FloatField(allow_null=True)
+    progress = serializers.IntegerField(allow_null=True, help_text="Percent of the events read, while it runs.")
+    prompt_version = serializers.CharField()
+    replays = serializers.CharField(allow_null=True, help_text="Of a dry run: the dream it reads again.")
+    undone_at = serializers.DateTimeField(allow_null=True)
     error = serializers.CharField()
+
+
+class WindowSerializer(serializers.Serializer[dict[str, Any]]):
+    session_id = serializers.CharField()
+    from_seq = serializers.IntegerField()
+    to_seq = serializers.IntegerField()
+    outcome = serializers.CharField()
+    detail = serializers.CharField()
+
+
+class OperationSerializer(serializers.Serializer[dict[str, Any]]):
+    op = serializers.CharField()
+    path = serializers.CharField()
+    reason = serializers.CharField()
+    proposal_id = serializers.CharField(allow_null=True)
+    state = serializers.CharField(allow_null=True)
+    undo = serializers.CharField(allow_null=True)
+    text = serializers.CharField(required=False, help_text="Of a dry run: what the note would say.")
 
 
 class WholeDreamSerializer(DreamSerializer):
     proposals = serializers.ListField(child=serializers.CharField())
+    operations = OperationSerializer(many=True)
+    windows = WindowSerializer(many=True)
+
+
+class UndoneSerializer(serializers.Serializer[dict[str, Any]]):
+    proposal_id = serializers.CharField()
+    path = serializers.CharField()
+    outcome = serializers.ChoiceField(["undone", "withdrawn", "proposed", "conflict", "kept"])
+    detail = serializers.CharField()
+    conflicts = serializers.ListField(child=serializers.DictField(child=serializers.CharField()))
+
+
+class UndoSerializer(serializers.Serializer[dict[str, Any]]):
+    id = serializers.CharField()
+    status = serializers.CharField()
+    undone = UndoneSerializer(many=True)
+
+
+class AskedUndoSerializer(serializers.Serializer[dict[str, Any]]):
+    proposal_id = serializers.CharField(required=False, help_text="Only this change; without it the whole dream.")
+
+
+class AskedReplaySerializer(serializers.Serializer[dict[str, Any]]):
+    model = serializers.CharField(required=False, allow_blank=True, max_length=120, help_text="distill, or a model.")
+    instructions = serializers.CharField(required=False, allow_blank=True, max_length=20_000)
 
 
 class StartedSerializer(serializers.Serializer[dict[str, Any]]):
@@ -51,6 +103,8 @@ class DreamPageSerializer(serializers.Serializer[dict[str, Any]]):
 
 
 def show(run: Run) -> dict[str, Any]:
+    reading.timed(run)
+    reading.measured(run, run.tenant)
     return {
         "id": run.public_id,
         "status": run.state,
@@ -64,7 +118,48 @@ def show(run: Run) -> dict[str, Any]:
         "events_read": run.events_read,
         "sessions_read": run.sessions_read,
         "tokens": {"in": run.tokens_in, "out": run.tokens_out, "cached": run.tokens_cached},
+        "cost_usd": float(run.cost),
+        "unpriced_calls": run.unpriced_calls,
+        "duration_s": run.duration_s,  # type: ignore[attr-defined]
+        "progress": run.progress,  # type: ignore[attr-defined]
+        "prompt_version": run.prompt_version,
+        "replays": run.replays.public_id if run.replays else None,
+        "undone_at": run.undone_at,
         "error": run.error,
+    }
+
+
+def _operation(change: Change) -> dict[str, Any]:
+    proposal = change.proposal
+    row = {
+        "op": change.kind,
+        "path": change.path,
+        "reason": change.reason,
+        "proposal_id": proposal.public_id if proposal else None,
+        "state": proposal.state if proposal else None,
+        "undo": change.undo or None,
+    }
+    return row if proposal else row | {"text": change.text}
+
+
+def _window(read: Window) -> dict[str, Any]:
+    return {
+        "session_id": read.session.public_id,
+        "from_seq": read.from_seq,
+        "to_seq": read.to_seq,
+        "outcome": read.outcome,
+        "detail": read.detail,
+    }
+
+
+def _undone(one: undo.Undone) -> dict[str, Any]:
+    found = undo.conflicts(one.change) if one.outcome == "conflict" else []
+    return {
+        "proposal_id": one.change.proposal.public_id if one.change.proposal else "",
+        "path": one.change.path,
+        "outcome": one.outcome,
+        "detail": one.detail,
+        "conflicts": [{"dream": each.base, "now": each.mine, "before": each.theirs} for each in found],
     }
 
 
@@ -77,7 +172,7 @@ def dream_list(request: Any) -> Response:
     if request.method == "POST":
         return start(request)
     page = Page.asked(request.GET, scope=f"{request.tenant.pk}:dreams")
-    rows = request.tenant.dreams.page(after=page.after, limit=page.limit + 1)
+    rows = request.tenant.dreams.select_related("replays", "tenant").page(after=page.after, limit=page.limit + 1)
     return Response(page.of(rows, position=lambda run: [run.created_at.isoformat(), str(run.pk)], show=show))
 
 
@@ -85,9 +180,7 @@ def start(request: Any) -> Response:
     try:
         run = dreams.start(request.tenant, by=request.actor)
     except dreams.AlreadyRunning as running:
-        raise Problem(
-            409, "already_running", "A dream of this team waits or runs. Wait for it, or cancel it.", id=str(running)
-        ) from None
+        raise _already(running) from None
     return Response({"id": run.public_id, "status": run.state}, status=202)
 
 
@@ -95,10 +188,16 @@ def start(request: Any) -> Response:
 @api_view(["GET"])
 @needs("dream.read")
 def dream(request: Any, dream_id: str) -> Response:
-    """One dream and the proposals it made."""
+    """One dream: what it read, what it did, what it cost, and the proposals it made."""
     run = found(request, dream_id)
-    made = run.changes.order_by("proposal__created_at", "proposal_id")
-    return Response({**show(run), "proposals": list(made.values_list("proposal__public_id", flat=True))})
+    rows = run.changes.filter(reading.of_mine(request.actor)).select_related("proposal").order_by("pk")
+    read = run.windows.select_related("session").order_by("session_id", "from_seq")
+    whole = {
+        "proposals": [change.proposal.public_id for change in rows if change.proposal],
+        "operations": [_operation(change) for change in rows],
+        "windows": [_window(window) for window in read],
+    }
+    return Response({**show(run), **whole})
 
 
 @extend_schema(operation_id="dreams_cancel", request=None, responses=StartedSerializer)
@@ -114,8 +213,59 @@ def cancel(request: Any, dream_id: str) -> Response:
     return Response({"id": run.public_id, "status": "cancelled"})
 
 
+@extend_schema(operation_id="dreams_undo", request=AskedUndoSerializer, responses=UndoSerializer)
+@api_view(["POST"])
+@needs("dream.undo")
+def undo_dream(request: Any, dream_id: str) -> Response:
+    """Take back what a dream brought, whole or one change; later edits stay. A key asks for it by a proposal."""
+    run = found(request, dream_id)
+    asked = AskedUndoSerializer(data=request.data or {})
+    asked.is_valid(raise_exception=True)
+    one = asked.validated_data.get("proposal_id")
+    try:
+        if one:
+            rows = run.changes.filter(reading.of_mine(request.actor), proposal__public_id=one.replace("\0", ""))
+            change = rows.select_related("proposal__note", "run").first()
+            if change is None:
+                raise not_found(one)
+            done = [undo.undo_change(change, by=request.actor)]
+        else:
+            done = undo.undo(run, by=request.actor)
+    except undo.NotFinished:
+        raise Problem(409, "not_finished", "This dream waits or runs. Cancel it first.", id=dream_id) from None
+    except undo.NothingToUndo:
+        raise Problem(409, "dry_run", "A dry run changed nothing: nothing to undo.", id=dream_id) from None
+    return Response({"id": run.public_id, "status": run.state, "undone": [_undone(each) for each in done]})
+
+
+@extend_schema(operation_id="dreams_replay", request=AskedReplaySerializer, responses={202: StartedSerializer})
+@api_view(["POST"])
+@needs("dream.start")
+def replay_dream(request: Any, dream_id: str) -> Response:
+    """Read the same events by another model or prompt; what it would propose is only shown."""
+    of = found(request, dream_id)
+    asked = AskedReplaySerializer(data=request.data or {})
+    asked.is_valid(raise_exception=True)
+    if of.replays_id is not None or of.state in ("queued", "running"):
+        raise Problem(409, "not_finished", "Only a dream that has ended can be replayed.", id=dream_id)
+    try:
+        dry = dreams.Dry(of, asked.validated_data.get("model", ""), asked.validated_data.get("instructions", ""))
+        run = dreams.start(request.tenant, by=request.actor, dry=dry)
+    except UnknownModel as why:
+        raise Problem(400, "unknown_model", str(why)) from None
+    except dreams.AlreadyRunning as running:
+        raise _already(running) from None
+    return Response({"id": run.public_id, "status": run.state}, status=202)
+
+
+def _already(running: dreams.AlreadyRunning) -> Problem:
+    detail = "A dream of this team waits or runs. Wait for it, or cancel it."
+    return Problem(409, "already_running", detail, id=str(running))
+
+
 def found(request: Any, dream_id: str) -> Run:
-    run: Run | None = request.tenant.dreams.filter(public_id=dream_id).first()
+    rows = request.tenant.dreams.select_related("replays")
+    run: Run | None = rows.filter(public_id=dream_id).first()
     if run is None:
         raise not_found(dream_id)
     return run

@@ -9,11 +9,12 @@ import orjson
 from django.conf import settings
 
 from dream import answer, prompt
-from dream.answer import Cited, Proposed
 from dream.distill import distill, render
 from dream.distill_shapes import MADE_BY, Draft, SeenEvent
-from dream.prompt import KnownNote, Rejected
-from memory.llm import ModelFailed, Provider, Usage
+from dream.gist import gists
+from dream.shapes import Cited, Gist, KnownNote, Proposed, Rejected
+from memory import tokens
+from memory.llm import MAX_TOKENS, ModelFailed, Price, Provider, Usage
 from memory.tenants import choices
 from memory.tenants.models import Tenant
 from memory.tenants.rls import tenant_scope
@@ -22,6 +23,26 @@ ASKED_AGAIN: Final = 2
 NO_TOKENS: Final = Usage()
 # Failures that the events themselves may cause. A provider that is away or busy proves nothing against them.
 BLAMED: Final = frozenset({"malformed", "refused", "cut_off", "rejected", "crashed"})
+
+
+class Meter(Protocol):
+    """Whoever pays: asked before each call, told after it."""
+
+    def before(self, sent: int, *, priced: bool) -> int:
+        """How many tokens a call that sends so many may get back. Raises MindFailed where it may not be made."""
+
+    def after(self, usage: Usage) -> None:
+        """What a call has cost."""
+
+
+class Free:
+    """Nobody counts."""
+
+    def before(self, sent: int, *, priced: bool) -> int:
+        return MAX_TOKENS
+
+    def after(self, usage: Usage) -> None:
+        pass
 
 
 class MindFailed(Exception):
@@ -50,6 +71,9 @@ class Material:
     state: dict[str, Any] = field(default_factory=dict)
     # More of the same project follows: a mind that counts may wait with its notes.
     is_last: bool = True
+    # What is told of these sessions so far.
+    gists: Sequence[Gist] = ()
+    meter: Meter = field(default_factory=Free)
 
 
 @dataclass(frozen=True)
@@ -60,6 +84,7 @@ class Outcome:
     state: dict[str, Any] | None = None
     usage: Usage = NO_TOKENS
     dropped: tuple[str, ...] = ()
+    gists: tuple[Gist, ...] = ()
 
 
 class Mind(Protocol):
@@ -92,7 +117,7 @@ class DistillMind:
     def dream(self, material: Material) -> Outcome:
         found = distill(material.events, project=material.project, slug=material.slug, state=material.state or None)
         proposed = tuple(_proposed(draft) for draft in found.drafts) if material.is_last else ()
-        return Outcome(proposed, found.state)
+        return Outcome(proposed, found.state, gists=gists(material.events, before=material.gists))
 
 
 def _proposed(draft: Draft) -> Proposed:
@@ -120,34 +145,31 @@ class ModelMind:
     """A language model, asked once a batch, and again with the error where its answer does not follow the form."""
 
     name = "model"
-    version = prompt.VERSION
-    # Characters of the events as the prompt shows them: about 25,000 tokens.
-    budget = 100_000
+    # Tokens of the events as the prompt shows them.
+    budget = 24_000
 
-    def __init__(self, provider: Provider) -> None:
+    def __init__(self, provider: Provider, instructions: str = "") -> None:
         self.provider = provider
         self.model = provider.model
+        self.instructions = instructions or prompt.INSTRUCTIONS
+        self.version = prompt.version_of(instructions)
 
     def weigh(self, event: SeenEvent) -> int:
-        return len(prompt.line(event)) + 1
+        return tokens.count(prompt.line(event)) + 1
 
     def dream(self, material: Material) -> Outcome:
         if not material.events:
             return Outcome()
-        question = prompt.compose(
-            project=material.project, slug=material.slug, notes=material.notes, rejected=material.rejected,
-            events=material.events,
-        )  # fmt: skip
+        question = prompt.compose(_asked(material))
         shown = {event.id: event for event in material.events}
+        made_by = f"dream ({self.model})"
         before: list[tuple[str, str]] = []
         usage = Usage()
         while True:
-            text, spent = self._ask(question, before, usage)
+            text, spent = self._ask(question, before, usage, material.meter)
             usage += spent
             try:
-                read = answer.parse(
-                    text, shown=shown, notes=[note.path for note in material.notes], made_by=f"dream ({self.model})"
-                )
+                read = answer.parse(text, shown=shown, notes=material.notes, made_by=made_by)
             except answer.Refused as why:
                 raise MindFailed("refused", str(why), usage=usage) from why
             except answer.Malformed as why:
@@ -156,21 +178,44 @@ class ModelMind:
                 again = f"This can't be read: {why}. Send the whole JSON object again, and nothing else."
                 before.append((text or "(nothing)", again))
                 continue
-            return Outcome(tuple(read.proposed), None, usage, tuple(read.dropped))
+            return Outcome(tuple(read.proposed), None, usage, tuple(read.dropped), tuple(read.gists))
 
-    def _ask(self, question: str, before: list[tuple[str, str]], usage: Usage) -> tuple[str, Usage]:
+    def _ask(self, question: str, before: list[tuple[str, str]], usage: Usage, meter: Meter) -> tuple[str, Usage]:
+        sent = sum(tokens.counts([self.instructions, question, *(said for pair in before for said in pair)]))
         try:
-            said = self.provider.ask(question, instructions=prompt.INSTRUCTIONS, before=before)
+            most = meter.before(sent, priced=self.provider.is_priced)
+        except MindFailed as why:
+            why.usage = usage
+            raise
+        try:
+            said = self.provider.ask(question, instructions=self.instructions, before=before, most=most)
         except ModelFailed as why:
+            meter.after(why.usage)
             raise MindFailed(why.kind, why.detail, retry_after=why.retry_after, usage=usage + why.usage) from why
+        meter.after(said.usage)
         return said.text, said.usage
 
 
-def chosen(tenant_pk: str = "") -> Mind:
-    """The mind that the team chose, or else the server's settings: a model, or the rules."""
-    if tenant_pk:
-        with tenant_scope(tenant_pk):
-            named = choices.model_of(Tenant(pk=tenant_pk))
-    else:
-        named = choices.Model(settings.DREAM_MODEL, settings.DREAM_MODEL_URL, settings.DREAM_MODEL_KEY)
-    return ModelMind(Provider(named.model, named.url, named.key)) if named.model else DistillMind()
+def _asked(material: Material) -> prompt.Asked:
+    told = {gist.session: [line.text for line in gist.lines] for gist in material.gists}
+    return prompt.Asked(
+        material.project, material.slug, material.events, material.notes, material.rejected, told
+    )  # fmt: skip
+
+
+def chosen(model: str = "", instructions: str = "", *, tenant_pk: str = "") -> Mind:
+    """The mind of that name ("distill" for the rules), else what the team chose, else the server's: a model, or the
+    rules."""
+    usual = _usual(tenant_pk)
+    named = model or usual.model
+    if not named or named == DistillMind.name:
+        return DistillMind()
+    price = Price.of(settings.DREAM_MODEL_PRICE) if named == settings.DREAM_MODEL else None
+    return ModelMind(Provider(named, usual.url, usual.key, price=price), instructions)
+
+
+def _usual(tenant_pk: str) -> choices.Model:
+    if not tenant_pk:
+        return choices.Model(settings.DREAM_MODEL, settings.DREAM_MODEL_URL, settings.DREAM_MODEL_KEY)
+    with tenant_scope(tenant_pk):
+        return choices.model_of(Tenant(pk=tenant_pk))

@@ -53,7 +53,17 @@ class Run(TenantOwned):
     tokens_in = models.BigIntegerField(default=0)
     tokens_out = models.BigIntegerField(default=0)
     tokens_cached = models.BigIntegerField(default=0)
+    # US dollars, of the calls whose price is known.
+    cost = models.DecimalField(max_digits=14, decimal_places=6, default=0)
+    unpriced_calls = models.IntegerField(default=0)
     error = models.TextField(blank=True)
+    # A dry run reads again what another run read, and only shows what it would propose.
+    replays = models.ForeignKey("self", models.CASCADE, null=True, db_constraint=False, related_name="replayed")
+    # Which mind it is to have; empty: the one the settings name, and our own prompt.
+    asked_model = models.CharField(max_length=120, blank=True)
+    instructions = models.TextField(blank=True)
+    undone_at = models.DateTimeField(null=True)
+    undone_by = models.CharField(max_length=200, blank=True)
 
     objects = RunQuerySet.as_manager()
 
@@ -90,10 +100,20 @@ class Window(TenantOwned):
 
 
 class Change(TenantOwned):
-    """A proposal that a run made."""
+    """What a run did to one note: a proposal that it made, or, of a dry run, one that it would have made."""
 
     run = models.ForeignKey(Run, models.CASCADE, db_constraint=False, related_name="changes")
-    proposal = models.ForeignKey(Proposal, models.CASCADE, db_constraint=False, related_name="+")
+    proposal = models.ForeignKey(Proposal, models.CASCADE, null=True, db_constraint=False, related_name="changes")
+    kind = models.CharField(max_length=16, default="rewrite")
+    # The address as `team/PATH` or `members/HANDLE/PATH`, the text as it was proposed, and the one it was made from.
+    path = models.CharField(max_length=320, blank=True)
+    text = models.TextField(blank=True)
+    old_text = models.TextField(blank=True)
+    reason = models.TextField(blank=True)
+    # What undoing it came to: "", undone, withdrawn, proposed, conflict, kept.
+    undo = models.CharField(max_length=10, blank=True)
+    undo_detail = models.TextField(blank=True)
+    undone_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "proposal"], name="a_change_is_made_once_a_run")]
@@ -125,6 +145,8 @@ class Quarantined(TenantOwned):
     seq = models.BigIntegerField()
     error = models.TextField()
     created_at = models.DateTimeField(auto_now_add=True)
+    # A person wants it tried again, by the next dream.
+    is_again = models.BooleanField(default=False)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["session", "seq"], name="an_event_is_quarantined_once")]
@@ -149,3 +171,44 @@ class Digest(TenantOwned):
 
     def __str__(self) -> str:
         return str(self.project_id)
+
+
+class SessionGist(TenantOwned):
+    """What a session was about, in at most five lines: `[{"text", "events": [ids]}]`."""
+
+    session = models.OneToOneField(Session, models.CASCADE, db_constraint=False, related_name="gist")
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, db_constraint=False, related_name="gists")
+    lines = models.JSONField(default=list)
+    mind = models.CharField(max_length=120, blank=True)
+    made_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return "\n".join(line["text"] for line in self.lines)
+
+
+class Budget(TenantOwned):
+    """What a team's dreams may use a month. Null: what the settings say; 0: as much as they like."""
+
+    tokens = models.BigIntegerField(null=True)
+    dollars = models.DecimalField(max_digits=10, decimal_places=2, null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant"], name="one_budget_per_team")]
+
+    def __str__(self) -> str:
+        return f"{self.tokens} tokens, {self.dollars} dollars"
+
+
+class Spent(TenantOwned):
+    """What a team's dreams have used in a month, dry runs and failed calls included."""
+
+    month = models.DateField()
+    calls = models.IntegerField(default=0)
+    tokens = models.BigIntegerField(default=0)
+    dollars = models.DecimalField(max_digits=14, decimal_places=6, default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["month", "tenant"], name="one_account_a_month")]
+
+    def __str__(self) -> str:
+        return f"{self.month:%Y-%m}: {self.tokens}"

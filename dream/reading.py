@@ -21,10 +21,12 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce
 
-from dream.models import Change, Run, Watermark, Window
+from dream import replay, undo
+from dream.models import Change, Quarantined, Run, SessionGist, Watermark, Window
 from memory.events import reading as events
 from memory.events.models import Event, Session
 from memory.notes import reading as notes
+from memory.notes import shown
 from memory.notes.models import Proposal
 from memory.notes.reach import PRIVATE
 from memory.recall.models import Telling, ToldNote
@@ -38,7 +40,9 @@ MOST_TEXTS = 20
 def runs(tenant: Tenant, *, by: Actor) -> QuerySet[Run]:
     """Runs, the latest first, with the proposals counted that this person may see."""
     seen = Q(changes__proposal__note__member__isnull=True) | Q(changes__proposal__note__member_id=by.member_pk)
-    rows: QuerySet[Run] = tenant.dreams.annotate(proposal_count=Count("changes", filter=seen))
+    rows: QuerySet[Run] = tenant.dreams.select_related("replays").annotate(
+        proposal_count=Count("changes", filter=seen & Q(changes__proposal__isnull=False))
+    )
     return rows.order_by("-created_at", "-id")
 
 
@@ -69,16 +73,51 @@ def measured(run: Run, tenant: Tenant) -> None:
         run.progress = 100 * run.events_read // max(1, run.events_read + ahead)  # type: ignore[attr-defined]
 
 
-def proposals(run: Run, *, by: Actor) -> list[Proposal]:
-    """What a run proposed, decided or not, as far as this person may see it."""
-    made = Change.objects.filter(run=run).values("proposal_id")
-    rows = (
-        Proposal.objects.filter(mine(by), pk__in=made)
-        .annotate(source_count=Count("sources"))
-        .select_related("note", "base", "decided_by")
-        .order_by("note__path_key", "pk")
+def changes(run: Run, *, by: Actor) -> list[Change]:
+    """What a run did, or would do, as far as this person may see it: each with its proposal, and its conflicts."""
+    rows: list[Any] = list(
+        Change.objects.filter(of_mine(by), run=run)
+        .select_related("proposal__note__member", "proposal__base", "proposal__decided_by", "run")
+        .annotate(source_count=Count("proposal__sources"))
+        .order_by("path", "pk")
     )
-    return notes.titled(rows)
+    notes.titled([change.proposal for change in rows if change.proposal])
+    for change in rows:
+        if change.proposal:
+            change.proposal.source_count = change.source_count
+        change.conflicts = undo.conflicts(change) if change.undo == "conflict" else []
+        change.is_undone = change.undo in undo.DONE
+    return rows
+
+
+def of_mine(by: Actor) -> Q:
+    """Changes of notes this person may see. A dry run's are named by their path alone."""
+    shared = Q(proposal__isnull=True) & ~Q(path__startswith=PRIVATE)
+    if by.kind == "member":
+        shared |= Q(proposal__isnull=True, path__startswith=f"{PRIVATE}{by.label}/")
+    seen = Q(proposal__note__member__isnull=True) | Q(proposal__note__member_id=by.member_pk)
+    return shared | (Q(proposal__isnull=False) & seen)
+
+
+def differences(run: Run) -> list[tuple[replay.Difference, shown.Change]]:
+    """A dry run beside the run it replays, path by path with the words that differ; private notes left out."""
+    rows = [row for row in replay.differences(run) if not row.path.startswith(PRIVATE)]
+    return [(row, shown.between(row.before, row.after)) for row in rows]
+
+
+def gist(session: Session) -> SessionGist | None:
+    """What the session was about, as a dream summed it up."""
+    return SessionGist.objects.filter(session=session).first()
+
+
+def aside() -> list[Quarantined]:
+    """Events that no dream could read, the latest first, each with its event."""
+    rows = list(Quarantined.objects.select_related("session").order_by("-created_at", "-pk")[:50])
+    events_of = Event.objects.filter(session__in=[row.session_id for row in rows], seq__in=[row.seq for row in rows])
+    by_place = {(event.session_id, event.seq): event for event in events_of.defer("body", "head", "tail")}
+    for row in rows:
+        row.event = by_place.get((row.session_id, row.seq))  # type: ignore[attr-defined]
+    return [row for row in rows if row.event]  # type: ignore[attr-defined]
 
 
 def windows(run: Run) -> list[Window]:

@@ -9,13 +9,12 @@ import logging
 from collections import deque
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
 from django.utils import timezone
 
-from dream import store, windows
+from dream import budget, known, replay, store, windows
 from dream.mind import Material, Mind, MindFailed, Outcome, chosen
 from dream.models import Run
 from dream.windows import Batch, Span, Subject
@@ -49,12 +48,17 @@ class AlreadyFinished(Exception):
     """The run has ended, so there is nothing to cancel."""
 
 
-class Cancelled(Exception):
-    """Somebody cancelled the run while it ran."""
+@dataclass(frozen=True)
+class Dry:
+    """What a dry run is to be: of which run, by which model and prompt ("" for the usual ones)."""
+
+    of: Run
+    model: str = ""
+    instructions: str = ""
 
 
-def start(tenant: Tenant, *, by: Actor) -> Run:
-    """Put down a dream of everything that happened up to now. Raises AlreadyRunning.
+def start(tenant: Tenant, *, by: Actor, dry: Dry | None = None) -> Run:
+    """Put down a dream of everything that happened up to now, or a dry run. Raises AlreadyRunning, UnknownModel.
 
     Up to now, and not only up to each Stop: whoever asks knows that there is something to learn. What a session does
     afterwards is read by the next run, from the watermark on.
@@ -62,7 +66,11 @@ def start(tenant: Tenant, *, by: Actor) -> Run:
     access.require(by, "dream.start")
     try:
         with transaction.atomic():
-            run = Run.objects.create(tenant_id=tenant.pk, asked_by=by.label[:200], is_whole=True)
+            run = Run(tenant_id=tenant.pk, asked_by=by.label[:200], is_whole=dry is None)
+            if dry is not None:
+                chosen(dry.model, dry.instructions)  # raises before anything is put down
+                run.replays, run.asked_model, run.instructions = dry.of, dry.model[:120], dry.instructions
+            run.save(force_insert=True)
     except IntegrityError:
         raise AlreadyRunning(Run.objects.unfinished().get()) from None
     due.put(str(tenant.pk), TASK, run.public_id)
@@ -79,10 +87,10 @@ def cancel(run: Run, *, by: Actor) -> None:
     audit.record(by, "dream.cancel", run.public_id)
 
 
-def start_and_claim(tenant: Tenant, *, by: Actor) -> Claim:
+def start_and_claim(tenant: Tenant, *, by: Actor, dry: Dry | None = None) -> Claim:
     """Put down a dream and take it for this process, outside any transaction. Raises AlreadyRunning."""
     with tenant_scope(str(tenant.pk)):
-        run = start(tenant, by=by)
+        run = start(tenant, by=by, dry=dry)
         pk = str(Due.objects.get(task=TASK, argument=run.public_id).pk)
     claim = due.claim(str(tenant.pk), pk)
     if claim is None:
@@ -94,7 +102,10 @@ def start_and_claim(tenant: Tenant, *, by: Actor) -> Claim:
 def perform(claim: Claim, *, mind: Mind | None = None) -> Run | None:
     """Carry out the dream that is due, from wherever it stands; None where there is none any more."""
     try:
-        mind = mind or chosen(claim.tenant_pk)
+        with tenant_scope(claim.tenant_pk):
+            named = Run.objects.filter(public_id=claim.argument).first() if claim.argument else None
+        asked = (named.asked_model, named.instructions) if named else ("", "")
+        mind = mind or chosen(*asked, tenant_pk=claim.tenant_pk)
     except UnknownModel as why:
         return _refuse(claim, str(why))
     run = _begin(claim, mind)
@@ -102,11 +113,14 @@ def perform(claim: Claim, *, mind: Mind | None = None) -> Run | None:
         return None
     with due.heartbeat(claim):
         try:
-            _Dreamer(run, claim, mind).dream()
+            if run.replays_id is None:
+                _Dreamer(run, claim, mind).dream()
+            else:
+                _dry(run, claim, mind)
         except (LeaseLost, store.Raced) as why:
             log.warning("dream %s: another worker has it (%s)", run.public_id, why)
             due.release(claim)
-        except Cancelled:
+        except store.Cancelled:
             _end_cancelled(claim)
     with tenant_scope(claim.tenant_pk):
         run.refresh_from_db()
@@ -123,7 +137,7 @@ def _begin(claim: Claim, mind: Mind) -> Run | None:
             _fail(run, claim, f"{claim.attempts - 1} workers ended while they had it", timezone.now() + LONGEST_WAIT)
             return None
         run.state, run.started_at = "running", run.started_at or timezone.now()
-        run.mind, run.model, run.prompt_version = mind.name, mind.model[:120], mind.version
+        run.mind, run.model, run.prompt_version = mind.name, mind.model[:120], mind.version[:20]
         run.save(update_fields=["state", "started_at", "mind", "model", "prompt_version"])
     return run
 
@@ -171,6 +185,20 @@ def wait_after(failures: int, *, asked: float = 0.0) -> timedelta:
     """How long to wait after so many failures: 1, 2, 4 … minutes up to an hour, not less than the provider asks."""
     doubled: timedelta = FIRST_WAIT * 2 ** min(max(failures - 1, 0), 10)
     return max(min(doubled, LONGEST_WAIT), timedelta(seconds=min(asked, 24 * 3600)))
+
+
+def _dry(run: Run, claim: Claim, mind: Mind) -> None:
+    """A dry run fails for good: whoever asked for it asks again."""
+    error = ""
+    try:
+        replay.perform(run, claim, mind)
+    except MindFailed as why:
+        error = str(why)
+    with tenant_scope(claim.tenant_pk):
+        store.count(run, Usage())
+        state = "failed" if error else "succeeded" if run.changes.exists() else "no_change"
+        Run.objects.filter(pk=run.pk).update(state=state, error=error[:2000], finished_at=timezone.now())
+        due.done(claim)
 
 
 @dataclass
@@ -242,10 +270,7 @@ class _Dreamer:
 
     def _think(self, subject: Subject, batch: Batch, *, is_last: bool) -> None:
         with tenant_scope(self.claim.tenant_pk):
-            material = Material(
-                subject.name, subject.slug, batch.events, store.known_notes(subject), store.rejected(),
-                store.digest(subject), is_last,
-            )  # fmt: skip
+            material = self._material(subject, batch, is_last=is_last)
         try:
             outcome = self.mind.dream(material)
         except MindFailed as why:
@@ -257,32 +282,37 @@ class _Dreamer:
             raise MindFailed("crashed", f"{type(why).__name__}: {why}") from why
         self._write(store.Written(subject, batch, outcome, is_last=is_last))
 
+    def _material(self, subject: Subject, batch: Batch, *, is_last: bool) -> Material:
+        """Only what this mind reads is looked up: rules need no notes, and a model no counts."""
+        pk = self.claim.tenant_pk
+        gists = store.gists_of(span.session_pk for span in batch.spans)
+        if not self.mind.model:
+            return Material(
+                subject.name, subject.slug, batch.events, state=store.digest(subject), is_last=is_last, gists=gists
+            )
+        notes = known.notes(Tenant(pk=pk), subject, batch.events)
+        turned_down = known.rejected(notes, subject.slug, batch.events)
+        return Material(
+            subject.name, subject.slug, batch.events, notes, turned_down, is_last=is_last, gists=gists,
+            meter=budget.TeamMeter(pk),
+        )  # fmt: skip
+
     def _write(self, written: store.Written) -> None:
         with tenant_scope(self.claim.tenant_pk):
             due.hold(self.claim)
             usage = written.outcome.usage
-            self._count(usage, events=len(written.batch.events))
+            store.count(self.run, usage, events=len(written.batch.events))
             store.write(self.run, written, by=dream_actor(Tenant(pk=self.claim.tenant_pk), self.run.public_id))
 
     def _spend(self, usage: Usage) -> None:
         with tenant_scope(self.claim.tenant_pk):
             due.hold(self.claim)
-            self._count(usage)
-
-    def _count(self, usage: Usage, *, events: int = 0) -> None:
-        """Raise the run's counts, if it still runs: the same row tells us that it was cancelled."""
-        counts: dict[str, Any] = {
-            "events_read": F("events_read") + events,
-            "tokens_in": F("tokens_in") + usage.sent,
-            "tokens_out": F("tokens_out") + usage.received,
-            "tokens_cached": F("tokens_cached") + usage.cached,
-        }
-        if not Run.objects.filter(pk=self.run.pk, state="running").update(**counts):
-            raise Cancelled(self.run.public_id)
+            store.count(self.run, usage)
 
     def _note(self, batch: Batch, why: MindFailed, failures: int) -> None:
         """Keep the watermarks, and say when to try again."""
-        retry_at = timezone.now() + wait_after(failures if why.blames else self._outages() + 1, asked=why.retry_after)
+        waits = wait_after(failures if why.blames else self._outages() + 1, asked=why.retry_after)
+        retry_at = budget.next_month() if why.kind == budget.OVER else timezone.now() + waits
         with tenant_scope(self.claim.tenant_pk):
             due.hold(self.claim)
             store.note_failure(self.run, batch, str(why), retry_at=retry_at, blamed=why.blames)
@@ -299,7 +329,7 @@ class _Dreamer:
     def _end(self) -> None:
         with tenant_scope(self.claim.tenant_pk):
             due.hold(self.claim)
-            self._count(Usage())
+            store.count(self.run, Usage())
             if self.errors:
                 first = self.errors[0]
                 _fail(self.run, self.claim, first, min(self.retry_at, default=timezone.now() + FIRST_WAIT))

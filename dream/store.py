@@ -6,16 +6,18 @@ from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 
-from dream.answer import Cited, Proposed
+from dream.known import waiting_of
 from dream.mind import Outcome
-from dream.models import Change, Digest, Quarantined, Run, Watermark, Window
-from dream.prompt import KnownNote, Rejected
+from dream.models import Change, Digest, Quarantined, Run, SessionGist, Watermark, Window
+from dream.shapes import Cited, Gist, GistLine, Proposed
 from dream.windows import Batch, Span, Subject
 from memory.events.models import Event, Project
-from memory.notes import lines, review
-from memory.notes.models import Note, Proposal, Source, Tombstone
+from memory.graph import workers
+from memory.llm import Usage
+from memory.notes import review
+from memory.notes.models import Note, Proposal, Source
 from memory.notes.paths import InvalidPath, path_key
 from memory.notes.publish import supersede
 from memory.notes.review import Draft, Evidence
@@ -24,13 +26,14 @@ from memory.tenants.models import Member, Tenant
 
 # The rules' state is kept under this number; another one starts from nothing.
 DIGEST_VERSION = 1
-# What a model is shown at most: the notes it could touch.
-MOST_NOTES = 60
-MOST_REJECTED = 200
 
 
 class Raced(Exception):
     """A watermark is not where it was when the events were read: somebody else dreamed them."""
+
+
+class Cancelled(Exception):
+    """Somebody cancelled the run while it ran."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,12 @@ class Written:
 def write(run: Run, written: Written, *, by: Actor) -> None:
     """Move the watermarks and write what came of the events, inside the bound transaction. Raises Raced."""
     for span in written.batch.spans:
-        _advance(run, span)
+        if span.is_loose:
+            _settle(span, written.quarantine)
+        else:
+            _advance(run, span)
         outcome = "quarantined" if written.quarantine else "read"
-        _set_window(run, span, outcome, written.quarantine or _detail(written, span))
+        set_window(run, span, outcome, written.quarantine or _detail(written, span))
     for event in written.batch.events if written.quarantine else ():
         span = written.batch.spans[0]
         reason = {"error": written.quarantine[:2000]}
@@ -57,10 +63,31 @@ def write(run: Run, written: Written, *, by: Actor) -> None:
             tenant_id=run.tenant_id, session_id=span.session_pk, seq=event.seq, defaults=reason
         )
     _set_digest(run, written)
+    for gist in written.outcome.gists:
+        _tell_gist(run, written, gist)
     for proposed in written.outcome.proposed:
         _propose(run, written, proposed, by)
-    run_sessions = run.windows.values("session").distinct().count()
-    Run.objects.filter(pk=run.pk).update(sessions_read=run_sessions)
+    count_sessions(run)
+
+
+def count_sessions(run: Run) -> None:
+    """Say on the run of how many sessions it has read."""
+    sessions = run.windows.values("session").distinct().count()
+    Run.objects.filter(pk=run.pk).update(sessions_read=sessions)
+
+
+def count(run: Run, usage: Usage, *, events: int = 0) -> None:
+    """Raise the run's counts, if it still runs: the same row tells that it was cancelled. Raises Cancelled."""
+    counts: dict[str, Any] = {
+        "events_read": F("events_read") + events,
+        "tokens_in": F("tokens_in") + usage.sent,
+        "tokens_out": F("tokens_out") + usage.received,
+        "tokens_cached": F("tokens_cached") + usage.cached,
+        "cost": F("cost") + usage.cost,
+        "unpriced_calls": F("unpriced_calls") + usage.unpriced,
+    }
+    if not Run.objects.filter(pk=run.pk, state="running").update(**counts):
+        raise Cancelled(run.public_id)
 
 
 def _advance(run: Run, span: Span) -> None:
@@ -77,7 +104,39 @@ def _advance(run: Run, span: Span) -> None:
         raise Raced(span.session_id) from None
 
 
-def _set_window(run: Run, span: Span, outcome: str, detail: str) -> None:
+def _settle(span: Span, quarantine: str) -> None:
+    """An event that was tried again: it no longer stands aside, or does so for another reason."""
+    rows = Quarantined.objects.filter(session_id=span.session_pk, seq__gt=span.after, seq__lte=span.upto)
+    if quarantine:
+        rows.update(is_again=False, error=quarantine[:2000])
+    else:
+        rows.delete()
+
+
+def _tell_gist(run: Run, written: Written, gist: Gist) -> None:
+    """Keep a session's summary; a worker that has not reported gets it as a draft of its report."""
+    pk = next((span.session_pk for span in written.batch.spans if span.session_id == gist.session), None)
+    if pk is None:
+        return
+    lines = [{"text": line.text, "events": list(line.events)} for line in gist.lines]
+    values = {"run": run, "lines": lines, "mind": run.model or run.mind}
+    SessionGist.objects.update_or_create(tenant_id=run.tenant_id, session_id=pk, defaults=values)
+    text = "\n".join(f"- {line.text} [{', '.join(line.events)}]" for line in gist.lines)
+    workers.draft(Tenant(pk=run.tenant_id), gist.session, text)
+
+
+def gists_of(session_pks: Iterable[str]) -> tuple[Gist, ...]:
+    """The summaries so far."""
+    rows = SessionGist.objects.filter(session_id__in=list(session_pks)).select_related("session").order_by("pk")
+    return tuple(
+        Gist(row.session.public_id, tuple(GistLine(line["text"], tuple(line["events"])) for line in row.lines))
+        for row in rows
+        if row.lines
+    )
+
+
+def set_window(run: Run, span: Span, outcome: str, detail: str) -> None:
+    """Say on the run what it read of a session, and what became of it."""
     Window.objects.update_or_create(
         tenant_id=run.tenant_id, run=run, session_id=span.session_pk, from_seq=span.after + 1,
         defaults={"to_seq": span.upto, "outcome": outcome, "detail": detail[:2000]},
@@ -98,11 +157,15 @@ def _detail(written: Written, span: Span) -> str:
 def note_failure(run: Run, batch: Batch, error: str, *, retry_at: datetime, blamed: bool) -> None:
     """The watermarks stay; the sessions are left alone until `retry_at`. Only what may be their fault is counted."""
     for span in batch.spans:
+        if span.is_loose:
+            _settle(span, error)
+            set_window(run, span, "failed", error)
+            continue
         mark, _ = Watermark.objects.get_or_create(tenant_id=run.tenant_id, session_id=span.session_pk)
         Watermark.objects.filter(pk=mark.pk).update(
             failures=F("failures") + int(blamed), retry_at=retry_at, error=error[:2000]
         )
-        _set_window(run, span, "failed", error)
+        set_window(run, span, "failed", error)
 
 
 def _digests(subject: Subject) -> QuerySet[Digest]:
@@ -166,6 +229,7 @@ def _propose(run: Run, written: Written, proposed: Proposed, by: Actor) -> None:
         return
     evidence = (*_evidence(written, proposed.cited), *_kept(proposed, member))
     draft = Draft(proposed.path, proposed.text, evidence, proposed.reason, member, proposed.operation)
+    old = _text_before(proposed, member)
     try:
         with transaction.atomic():
             made = review.propose(Tenant(pk=run.tenant_id), draft, by=by)
@@ -173,7 +237,28 @@ def _propose(run: Run, written: Written, proposed: Proposed, by: Actor) -> None:
         _tell(run, written, f"{proposed.path}: {why}")
         return
     if made is not None and made.author_id == by.id:
-        Change.objects.get_or_create(tenant_id=run.tenant_id, run=run, proposal=made)
+        Change.objects.get_or_create(
+            tenant_id=run.tenant_id, run=run, proposal=made,
+            defaults={
+                "kind": _kind(proposed, old), "path": address(proposed), "text": made.text, "old_text": old,
+                "reason": proposed.reason,
+            },
+        )  # fmt: skip
+
+
+def address(proposed: Proposed) -> str:
+    """Where a change is, as people write it."""
+    return f"{f'members/{proposed.member}' if proposed.member else 'team'}/{proposed.path}"[:320]
+
+
+def _kind(proposed: Proposed, old: str) -> str:
+    return "create" if not old and proposed.operation == "write" else proposed.kind
+
+
+def _text_before(proposed: Proposed, member: Member | None) -> str:
+    """The approved text that a change is a change of."""
+    note = Note.objects.live().filter(path_key=path_key(proposed.path), member=member).select_related("current").first()
+    return note.current.text if note and note.current else ""
 
 
 def _tell(run: Run, written: Written, detail: str) -> None:
@@ -198,42 +283,10 @@ def _keys(public_ids: set[str]) -> dict[str, str]:
     return {public_id: str(pk) for public_id, pk in found}
 
 
-def known_notes(subject: Subject) -> tuple[KnownNote, ...]:
-    """The notes a mind may touch for this project: what a dream has proposed and nobody decided, else what stands."""
-    reach = Q(path_key__startswith=f"project/{subject.slug}/")
-    for family in ("tools/", "general/"):
-        reach |= Q(path_key__startswith=family)
-    rows = Note.objects.filter(reach, member__isnull=True, deleted_at__isnull=True).select_related("current")
-    notes = []
-    for note in rows.order_by("path_key", "pk")[:MOST_NOTES]:
-        waiting = _waiting(note)
-        current = note.current
-        if waiting is not None:
-            notes.append(KnownNote(note.path, waiting.text))
-        elif current is not None:
-            notes.append(KnownNote(note.path, current.text, current.author_kind == "member"))
-    return tuple(notes)
-
-
-def _waiting(note: Note) -> Proposal | None:
-    return Proposal.objects.open().filter(note=note, author_kind="dream", operation="write").first()
-
-
-def rejected() -> tuple[Rejected, ...]:
-    """What people turned down, latest first; lines in the words they were proposed in."""
-    found = Tombstone.objects.filter(note__member__isnull=True).select_related("note").order_by("-created_at", "-pk")
-    rows = list(found[:MOST_REJECTED])
-    said: dict[str, str] = {}
-    of_notes = Proposal.objects.filter(note__in={row.note_id for row in rows}, state__in=("rejected", "approved"))
-    for proposal in of_notes.order_by("pk"):
-        said |= {lines.substance(line): line for line in proposal.text.splitlines()}
-    return tuple(Rejected(row.note.path, row.line and said.get(row.line, row.line)) for row in rows)
-
-
 def _kept(proposed: Proposed, member: Member | None) -> list[Evidence]:
     """A line that stays as a dream wrote it keeps its sources, though this batch shows no event for it."""
     note = Note.objects.filter(path=proposed.path, member=member).first()
-    waiting = _waiting(note) if note else None
+    waiting = waiting_of(note) if note else None
     if waiting is None:
         return []
     stays = {line.strip() for line in proposed.text.splitlines()} - {cited.line.strip() for cited in proposed.cited}

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from dream import api, views
+from dream import api, run_views, views
 from memory.events import api as events
 from memory.graph.api import by_method
 
@@ -11,6 +11,8 @@ api_patterns = [
     path("dreams", api.dream_list, name="api-dreams"),
     path("dreams/<str:dream_id>", api.dream, name="api-dream"),
     path("dreams/<str:dream_id>/cancel", api.cancel, name="api-dream-cancel"),
+    path("dreams/<str:dream_id>/undo", api.undo_dream, name="api-dream-undo"),
+    path("dreams/<str:dream_id>/replay", api.replay_dream, name="api-dream-replay"),
 ]
 page_patterns = [
     path("sessions/", views.sessions, name="sessions"),
@@ -19,5 +21,10 @@ page_patterns = [
     path("events/<str:public_id>/", views.event, name="event"),
     path("dreams/", views.dreams, name="dreams"),
     path("dreams/start/", views.dream_start, name="dream_start"),
+    path("dreams/budget/", run_views.dream_budget, name="dream_budget"),
+    path("events/<str:public_id>/again/", run_views.event_again, name="event_again"),
+    path("dreams/<str:public_id>/cancel/", run_views.dream_cancel, name="dream_cancel"),
+    path("dreams/<str:public_id>/undo/", run_views.dream_undo, name="dream_undo"),
+    path("dreams/<str:public_id>/replay/", run_views.dream_replay, name="dream_replay"),
     path("dreams/<str:public_id>/", views.dream, name="dream"),
 ]

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -10,6 +9,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from dream import forget as forgetting
 from dream import reading, run
+from dream.shown import show_dream, show_dreams
 from memory.events import reading as events
 from memory.events.models import Session
 from memory.notes import reading as notes
@@ -65,6 +65,7 @@ def session(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
         "next_url": pages.next_url(request, name, [found[EVENTS - 1].seq] if len(found) > EVENTS else None),
         "tellings": told,
         "repeated": events.repeated(read),
+        "gist": reading.gist(read),
         "proposals": reading.learnt_from(read, by=request.actor),
         "may_forget": forgetting.may_forget(read, request.actor),
     }
@@ -106,34 +107,10 @@ def dreams(request: TenantRequest, slug: str) -> HttpResponse:
     return show_dreams(request)
 
 
-def show_dreams(request: TenantRequest, *, problem: str = "", status: int = 200) -> HttpResponse:
-    """Runs, the latest first."""
-    rows = reading.runs(request.tenant, by=request.actor)
-    after = pages.cursor_of(request, "dreams")
-    found = [reading.timed(row) for row in (reading.before(rows, after) if after else rows)[: PAGE + 1]]
-    context = {
-        "runs": found[:PAGE],
-        "next_url": pages.next_url(request, "dreams", reading.position(found[PAGE - 1]) if len(found) > PAGE else None),
-        "waiting_count": reading.waiting_events(request.tenant),
-        "running": any(row.state in ("queued", "running") for row in found),
-        "has_model": bool(settings.DREAM_MODEL),
-        "problem": problem,
-    }
-    return pages.answer(request, "dream/runs.html", "dream/_runs.html", context, status=status)
-
-
 @require_GET
 @needs("dream.read")
 def dream(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    """What a run read and what it proposes."""
-    read = reading.timed(get_object_or_404(reading.runs(request.tenant, by=request.actor), public_id=public_id))
-    reading.measured(read, request.tenant)
-    context = {
-        "run": read,
-        "proposals": reading.proposals(read, by=request.actor),
-        "windows": reading.windows(read),
-    }
-    return pages.answer(request, "dream/run.html", "dream/_run.html", context)
+    return show_dream(request, public_id)
 
 
 @require_POST

@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final
@@ -33,6 +33,8 @@ class Span:
     after: int
     upto: int
     failures: int = 0
+    # Events that stood aside, or that a dry run reads again: no watermark waits for them.
+    is_loose: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,16 @@ def subjects(*, whole: bool) -> list[Subject]:
     for row in _sessions(whole=whole):
         span = Span(str(row.pk), row.public_id, row.done, row.upto, row.failed)
         by_project.setdefault(homes.get(str(row.project_id)), []).append(span)
+    for aside in Quarantined.objects.filter(is_again=True).select_related("session").order_by("created_at", "pk"):
+        span = Span(str(aside.session_id), aside.session.public_id, aside.seq - 1, aside.seq, is_loose=True)
+        by_project.setdefault(homes.get(str(aside.session.project_id)), []).append(span)
     known = {str(project.pk): project for project in Project.objects.current()}
-    found = [_subject(known.get(pk or ""), spans) for pk, spans in by_project.items()]
+    found = [subject_of(known.get(pk or ""), spans) for pk, spans in by_project.items()]
     return sorted(found, key=lambda subject: subject.slug)
 
 
-def _subject(project: Project | None, spans: list[Span]) -> Subject:
+def subject_of(project: Project | None, spans: Iterable[Span]) -> Subject:
+    """The spans of one project, under its name."""
     if project is None:
         return Subject(None, "Work outside a project", "elsewhere", tuple(spans))
     return Subject(str(project.pk), project.name or project.slug, project.slug, tuple(spans))
@@ -105,7 +111,8 @@ def _homes() -> dict[str, str]:
 def read(waiting: deque[Span], *, budget: int, weigh: Callable[[SeenEvent], int]) -> Batch:
     """Take spans from the left until the budget is used; the rest of a span that does not fit goes back.
 
-    A session that has failed is read alone, so that it does not take others with it.
+    A session that has failed is read alone, so that it does not take others with it. Where a session is cut, it is cut
+    behind a Stop, if the batch is half full by then.
     """
     spans: list[Span] = []
     events: list[SeenEvent] = []
@@ -113,22 +120,29 @@ def read(waiting: deque[Span], *, budget: int, weigh: Callable[[SeenEvent], int]
     unreadable: dict[str, str] = {}
     used = 0
     while waiting and used < budget and len(events) < MOST_EVENTS:
-        if spans and (waiting[0].failures or spans[0].failures):
+        if spans and (_is_alone(waiting[0]) or _is_alone(spans[0])):
             break
         span = waiting.popleft()
-        last = span.upto
+        last, stopped = span.upto, 0
         for event, key, fault in seen_events(span):
             events.append(event)
             keys[event.id] = key
             if fault:
                 unreadable[event.id] = fault
             used += weigh(event)
+            if event.name == "stop" and 2 * used >= budget:
+                stopped = len(events)
             if (used >= budget or len(events) >= MOST_EVENTS) and event.seq < span.upto:
-                last = event.seq
+                del events[stopped or len(events) :]
+                last = events[-1].seq
                 waiting.appendleft(replace(span, after=last))
                 break
         spans.append(replace(span, upto=last))
     return Batch(tuple(spans), tuple(events), keys, unreadable)
+
+
+def _is_alone(span: Span) -> bool:
+    return bool(span.failures) or span.is_loose
 
 
 def halves(batch: Batch) -> tuple[Batch, Batch]:
@@ -143,7 +157,8 @@ def halves(batch: Batch) -> tuple[Batch, Batch]:
 
 def seen_events(span: Span) -> Iterator[tuple[SeenEvent, str, str]]:
     """The span's events in order, without those in quarantine, each with its internal key and what hid its payload."""
-    poison = set(Quarantined.objects.filter(session_id=span.session_pk).values_list("seq", flat=True))
+    aside = Quarantined.objects.filter(session_id=span.session_pk)
+    poison = set() if span.is_loose else set(aside.values_list("seq", flat=True))
     rows = Event.objects.filter(session_id=span.session_pk, seq__gt=span.after, seq__lte=span.upto)
     for row in rows.select_related("member", "session__member").order_by("seq").iterator(200):
         if row.seq not in poison:

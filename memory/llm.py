@@ -6,8 +6,10 @@ streaming, no retries of its own: when to ask again is for the caller to say.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final, Literal
 
 # pydantic-ai takes seconds and 100 MB to import; a web process, and a team without a model, never asks one.
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 PROVIDERS: Final = ("anthropic", "openai", "openai-compatible")
 TIMEOUT_SECONDS: Final = 300.0
+_AMOUNT: Final = re.compile(r"\d{1,6}(\.\d{1,6})?")
 MAX_TOKENS: Final = 16_000
 
 Kind = Literal["timeout", "rate_limited", "unavailable", "not_allowed", "refused", "cut_off", "rejected"]
@@ -40,14 +43,51 @@ class UnknownModel(ValueError):
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens: `cached` is the part of `sent` that the provider had in its cache."""
+    """Tokens: `cached` is the part of `sent` that the provider had in its cache. `cost` is in US dollars.
+
+    `unpriced` counts the calls of which nobody knows the price: their cost is not in `cost`.
+    """
 
     sent: int = 0
     received: int = 0
     cached: int = 0
+    cost: Decimal = field(default=Decimal(0), compare=False)
+    unpriced: int = field(default=0, compare=False)
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(self.sent + other.sent, self.received + other.received, self.cached + other.cached)
+        return Usage(
+            self.sent + other.sent,
+            self.received + other.received,
+            self.cached + other.cached,
+            self.cost + other.cost,
+            self.unpriced + other.unpriced,
+        )
+
+
+@dataclass(frozen=True)
+class Price:
+    """US dollars for a million tokens: sent, received, and read from the provider's cache."""
+
+    sent: Decimal
+    received: Decimal
+    cached: Decimal
+
+    @classmethod
+    def of(cls, text: str) -> Price | None:
+        """The price that "3,15,0.3" states; None for "". Raises ValueError."""
+        if not text:
+            return None
+        parts = [Decimal(part.strip()) for part in text.split(",") if _AMOUNT.fullmatch(part.strip())]
+        if len(parts) not in (2, 3) or len(parts) != text.count(",") + 1:
+            raise ValueError(
+                "a price is dollars for a million tokens sent, received and, where it differs, cached: 3,15,0.3"
+            )
+        return cls(parts[0], parts[1], parts[2] if len(parts) == 3 else parts[0])
+
+    def cost(self, usage: Usage) -> Decimal:
+        """What a call costs."""
+        full = (usage.sent - usage.cached) * self.sent + usage.cached * self.cached + usage.received * self.received
+        return full / 1_000_000
 
 
 @dataclass(frozen=True)
@@ -64,6 +104,8 @@ class Provider:
     url: str = ""
     key: str = ""
     timeout: float = TIMEOUT_SECONDS
+    # What the operator says it costs; else the published list prices, where the model is on the list.
+    price: Price | None = None
 
     def __post_init__(self) -> None:
         vendor, _, name = self.model.partition(":")
@@ -73,8 +115,13 @@ class Provider:
         if vendor == "openai-compatible" and not self.url:
             raise UnknownModel("openai-compatible: needs the address of the server, TEAM_MEMORY_MODEL_URL.")
 
-    def ask(self, question: str, *, instructions: str, before: Sequence[tuple[str, str]] = ()) -> Answer:
-        """The model's answer. `before` holds earlier (answer, reply) pairs of the same talk. Raises ModelFailed."""
+    def ask(
+        self, question: str, *, instructions: str, before: Sequence[tuple[str, str]] = (), most: int = MAX_TOKENS
+    ) -> Answer:
+        """The model's answer of at most so many tokens. `before` holds earlier (answer, reply) pairs of the same talk.
+
+        Raises ModelFailed.
+        """
         from pydantic_ai.direct import model_request_sync
         from pydantic_ai.exceptions import AgentRunError
         from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
@@ -84,7 +131,7 @@ class Provider:
         for said, reply in before:
             talk.append(ModelResponse([TextPart(said)]))
             talk.append(ModelRequest([UserPromptPart(reply)], instructions=instructions))
-        wanted = ModelSettings(max_tokens=MAX_TOKENS, timeout=self.timeout)
+        wanted = ModelSettings(max_tokens=most, timeout=self.timeout)
         # The instructions and the notes stand first, so that the provider's prefix cache holds from call to call.
         if self.model.startswith("anthropic:"):
             wanted["cache"] = {"messages": bool(before)}
@@ -92,7 +139,22 @@ class Provider:
             response = model_request_sync(self._model(), talk, model_settings=wanted)
         except AgentRunError as why:
             raise _failure(why) from why
-        return _answer(response)
+        return _answer(response, self.price, most)
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether what a call costs can be told before it is made."""
+        if self.price is not None:
+            return True
+        from genai_prices import Usage as Amount
+        from genai_prices import calc_price
+
+        vendor, _, name = self.model.partition(":")
+        try:
+            calc_price(Amount(input_tokens=1), model_ref=name, provider_id=vendor)
+        except (LookupError, ValueError):
+            return False
+        return True
 
     def _model(self) -> Model:
         vendor, _, name = self.model.partition(":")
@@ -121,15 +183,25 @@ def _openai(name: str, provider: Provider) -> Model:
     return OpenAIChatModel(name, provider=OpenAIProvider(openai_client=client))
 
 
-def _answer(response: ModelResponse) -> Answer:
+def _answer(response: ModelResponse, price: Price | None, most: int) -> Answer:
     spent = response.usage
-    usage = Usage(spent.input_tokens, spent.output_tokens, spent.cache_read_tokens)
+    usage = _priced(Usage(spent.input_tokens, spent.output_tokens, spent.cache_read_tokens), response, price)
     text = response.text or ""
     if response.finish_reason == "length":
-        raise ModelFailed("cut_off", f"the answer ended at its limit of {MAX_TOKENS} tokens", usage=usage)
+        raise ModelFailed("cut_off", f"the answer ended at its limit of {most} tokens", usage=usage)
     if response.finish_reason == "content_filter":
         raise ModelFailed("refused", text[:200] or "the provider's filter stopped the answer", usage=usage)
     return Answer(text, usage)
+
+
+def _priced(usage: Usage, response: ModelResponse, price: Price | None) -> Usage:
+    """The usage with its cost: by the operator's price, else by the list of genai-prices; unpriced without either."""
+    if price is not None:
+        return replace(usage, cost=price.cost(usage))
+    try:
+        return replace(usage, cost=response.cost().total_price)
+    except (LookupError, ValueError, AssertionError):
+        return replace(usage, unpriced=1)
 
 
 def _failure(why: AgentRunError) -> ModelFailed:

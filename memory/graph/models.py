@@ -118,6 +118,8 @@ class Worker(TenantOwned):
     report_sha256 = models.BinaryField(null=True)
     report_redactions = models.IntegerField(default=0)
     reported_at = models.DateTimeField(null=True)
+    # What a dream made of its session, until it reports itself.
+    draft_report = models.TextField(blank=True, db_default="")
     last_inbox_seq = models.BigIntegerField(default=0)
     by = models.CharField(max_length=100, blank=True)
     created_at = models.DateTimeField(default=timezone.now)

@@ -132,6 +132,12 @@ def _attach(worker: Worker, session_id: str) -> list[str]:
     return ["session_public_id"]
 
 
+def draft(tenant: Tenant, session_id: str, text: str) -> int:
+    """Give the workers that a session is, and that have not reported, a draft of their report; gives how many."""
+    rows = tenant.workers.filter(session_public_id=session_id, deleted_at__isnull=True, reported_at__isnull=True)
+    return rows.exclude(session_public_id="").update(draft_report=redact.clean_text(text).value)
+
+
 def of_session(tenant: Tenant, session_id: str) -> list[str]:
     """The workers that a session is, the oldest first."""
     rows = tenant.workers.filter(session_public_id=session_id, deleted_at__isnull=True).exclude(session_public_id="")
@@ -201,6 +207,7 @@ def view(worker: Worker) -> dict[str, Any]:
         "state": worker.state,
         "session_id": worker.session_public_id or None,
         "report": worker.report or None,
+        "draft_report": (worker.draft_report or None) if worker.reported_at is None else None,
         "cites": citations.of(worker),
         "owns": list(
             worker.owned.filter(thread__deleted_at__isnull=True)

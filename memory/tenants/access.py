@@ -40,6 +40,8 @@ MAY: Final[dict[str, frozenset[str]]] = {
     "cache.use": WRITERS | AGENT,
     "cache.manage": ADMINS | AGENT,
     "dream.start": WRITERS | AGENT,
+    "dream.undo": REVIEWERS | AGENT,
+    "dream.budget": ADMINS,
     "key.create": WRITERS,
     "member.read": EVERYONE,
     "member.manage": ADMINS,
@@ -54,7 +56,7 @@ SCOPES: Final[dict[str, frozenset[str]]] = {
     "read": frozenset({"note.read", "session.read", "project.read", "dream.read", "graph.read"}),
     "propose": frozenset({"note.propose"}),
     "cache": frozenset({"cache.read", "cache.use"}),
-    "dream": frozenset({"dream.start", "dream.read"}),
+    "dream": frozenset({"dream.start", "dream.read", "dream.undo"}),
     "admin": frozenset(
         {"project.edit", "session.delete", "session.delete_any", "graph.withdraw", "graph.delete", "cache.manage"}
     ),

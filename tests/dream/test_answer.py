@@ -7,6 +7,7 @@ import pytest
 
 from dream.answer import Cited, Malformed, Read, Refused, parse
 from dream.distill_shapes import SeenEvent
+from dream.shapes import KnownNote
 
 
 def event(public_id: str, *, name: str = "prompt", member: str | None = "an") -> SeenEvent:
@@ -19,7 +20,7 @@ SHOWN = {
     "evt_3": event("evt_3", member="binh"),
     "evt_4": event("evt_4", name="tool_before"),
 }
-NOTES = [f"general/{n}.md" for n in range(10)]
+NOTES = [KnownNote(f"general/{n}.md", f"# Note {n}\n\n- Fact number {n} of this note\n") for n in range(10)]
 
 
 def read(text: str) -> Read:
@@ -66,7 +67,7 @@ BAD = [
     ("a note of 5 KB", note(body="long " * 1000), Malformed),
     ("a hundred notes", json.dumps({"notes": [{"path": "general/a.md", "body": "x"}] * 100}), Malformed),
     ("deep nesting", '{"notes":' + "[" * 100_000, Malformed),
-    ("deletes all", json.dumps({"notes": [], "delete": NOTES}), Malformed),
+    ("deletes all", json.dumps({"notes": [], "delete": [note.path for note in NOTES]}), Malformed),
 ]  # fmt: skip
 
 

@@ -51,3 +51,18 @@ def test_a_model_that_is_none_fails_the_run_for_all_to_see(acme: Any, alice: Any
         run = Run.objects.get()
         assert run.state == "failed" and run.retry_at is not None
         assert Due.objects.get().due_at == run.retry_at
+
+
+def test_a_dry_run_shows_how_it_differs(acme: Any, alice: Any, bound: Any, tmp_path: Any) -> None:
+    tell(alice, "s1", prompt("Always run make lint before you commit anything here."), *ran("make lint"), stop())
+    dream("acme")
+    with bound(acme):
+        first = Run.objects.get().public_id
+    said = StringIO()
+    call_command("dream", tenant="acme", replay=first, model="distill", stdout=said)
+    assert "same       team/project/shop/rules.md" in said.getvalue() and "Read 4 events" in said.getvalue()
+    for wrong in ({"replay": "drm_none"}, {"model": "distill"}, {"replay": first, "model": "gpt"}):
+        with pytest.raises(CommandError):
+            call_command("dream", tenant="acme", stdout=said, **wrong)
+    with pytest.raises(CommandError, match="can't be read"):
+        call_command("dream", tenant="acme", replay=first, prompt=tmp_path / "none.txt", stdout=said)

@@ -44,7 +44,7 @@ def told(acme: Any, alice: Any, bound: Any) -> list[str]:
 def test_a_good_answer_becomes_a_proposal_with_its_sources(acme: Any, told: list[str], model: str) -> None:
     with provider([saying("project/shop/rules.md", f"# Rules\n\n- Run `make lint` first. [{told[0]}]")]) as served:
         run = dreamt(acme, mind(served, model))
-    assert (run.state, run.mind, run.model, run.prompt_version) == ("succeeded", "model", model, "1")
+    assert (run.state, run.mind, run.model, run.prompt_version) == ("succeeded", "model", model, "2")
     assert (run.tokens_in, run.tokens_out, run.tokens_cached) == (1000, 50, 400)
     with tenant_scope(str(acme.pk)):
         made = Proposal.objects.get()

@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dream.distill_shapes import SeenEvent
-from dream.prompt import INSTRUCTIONS, KnownNote, Rejected, compose, line
+from dream.prompt import INSTRUCTIONS, Asked, compose, line
+from dream.shapes import KnownNote, Rejected
 
 
 def event(name: str, payload: dict[str, Any], **more: Any) -> SeenEvent:
@@ -53,11 +54,11 @@ def test_the_time_of_an_event_is_a_date() -> None:
 
 
 def test_what_changes_most_stands_last() -> None:
-    asked = compose(
+    asked = compose(Asked(
         project="Shop", slug="shop", notes=[KnownNote("project/shop/a.md", "text", by_person=True)],
         rejected=[Rejected("project/shop/b.md", "- no"), Rejected("project/shop/c.md", None)],
         events=[event("prompt", {"prompt": "hello"})],
-    )  # fmt: skip
+    ))  # fmt: skip
     parts = ("CURRENT NOTES", "written by a person", "REJECTED", "closed", "EVENTS", "hello")
     places = [asked.index(part) for part in parts]
     assert places == sorted(places)

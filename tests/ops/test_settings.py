@@ -81,10 +81,10 @@ def test_a_secret_is_sealed_and_never_shown_and_a_team_has_its_own_model(
             "SELECT secret::text || value FROM tenants_setting UNION ALL SELECT after FROM tenants_auditentry"
         )
         assert not any(b"sk-very".hex() in str(row[0]) or "sk-very" in str(row[0]) for row in cursor.fetchall())
-    assert chosen(str(acme.pk)).model == "openai:small"
+    assert chosen(tenant_pk=str(acme.pk)).model == "openai:small"
     with tenant_scope(str(acme.pk)):
         assert choices.model_of(acme).key == "sk-very-secret-words"
-    assert isinstance(chosen(str(globex.pk)), DistillMind)
+    assert isinstance(chosen(tenant_pk=str(globex.pk)), DistillMind)
 
 
 def test_a_rotation_keeps_secrets_and_cursors(acme: Any, alice: Any, logged_in: Any, settings: Any) -> None:

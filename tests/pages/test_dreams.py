@@ -28,7 +28,7 @@ def test_it_lists_runs_the_latest_first(logged_in: Any, acme: Any, vera: Any) ->
 
 
 def test_it_is_read_on_by_cursor(logged_in: Any, acme: Any, vera: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("dream.views.PAGE", 2)
+    monkeypatch.setattr("dream.shown.PAGE", 2)
     runs = [made.run(acme) for _ in range(5)]
     browser, address, seen = logged_in(vera), URL, []
     while address:

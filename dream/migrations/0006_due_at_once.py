@@ -34,7 +34,7 @@ def now() -> str:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("dream", "0003_retry_and_news")]
+    dependencies = [("dream", "0005_changesets_isolation")]
 
     operations = [
         migrations.RunSQL(

@@ -1,0 +1,107 @@
+"""What people do with a run on its page: cancel, undo, replay; and the budget, and events that stand aside."""
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST
+
+from dream import budget, reading, run, undo
+from dream.models import Change, Quarantined, Run
+from dream.shown import show_dream, show_dreams
+from memory.llm import UnknownModel
+from memory.tenants import audit
+from memory.tenants.access import TenantRequest, needs
+
+LONGEST_PROMPT = 20_000
+
+
+def _run(request: TenantRequest, public_id: str) -> Run:
+    found: Run = get_object_or_404(request.tenant.dreams, public_id=public_id)
+    return found
+
+
+@require_POST
+@needs("dream.start")
+def dream_cancel(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    """End a run that waits or runs; what it has proposed stays."""
+    try:
+        run.cancel(_run(request, public_id), by=request.actor)
+    except run.AlreadyFinished:
+        return show_dream(request, public_id, problem="This dream has ended: nothing to cancel.", status=409)
+    return redirect("dream", slug, public_id)
+
+
+@require_POST
+@needs("dream.undo")
+def dream_undo(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    """Take back all that a run brought, or the one change that `change` names by its proposal."""
+    of = _run(request, public_id)
+    asked = request.POST.get("change", "")
+    try:
+        if asked:
+            undo.undo_change(_change(of, asked, request), by=request.actor)
+        else:
+            undo.undo(of, by=request.actor)
+    except undo.NotFinished:
+        return show_dream(request, public_id, problem="This dream still runs. Cancel it first.", status=409)
+    except undo.NothingToUndo:
+        return show_dream(request, public_id, problem="A dry run changed nothing.", status=409)
+    return redirect("dream", slug, public_id)
+
+
+def _change(of: Run, proposal_id: str, request: TenantRequest) -> Change:
+    mine = of.changes.filter(reading.of_mine(request.actor), proposal__public_id=proposal_id.replace("\0", ""))
+    found = mine.select_related("proposal__note", "run").first()
+    if found is None:
+        raise Http404
+    return found
+
+
+@require_POST
+@needs("dream.start")
+def dream_replay(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    """Read the same events by another model or prompt, and only show what it would propose."""
+    of = _run(request, public_id)
+    instructions = request.POST.get("instructions", "").replace("\r\n", "\n").strip()
+    problem = ""
+    if of.replays_id is not None or of.state in ("queued", "running"):
+        problem = "Only a dream that has ended can be replayed."
+    elif len(instructions) > LONGEST_PROMPT:
+        problem = f"The prompt has {len(instructions)} characters; at most {LONGEST_PROMPT} are taken."
+    else:
+        try:
+            made = run.start(
+                request.tenant, by=request.actor, dry=run.Dry(of, request.POST.get("model", "").strip(), instructions)
+            )
+            return redirect("dream", slug, made.public_id)
+        except run.AlreadyRunning:
+            problem = "A dream waits or runs already. Replay when it has ended."
+        except UnknownModel as why:
+            problem = str(why)
+    return show_dream(request, public_id, problem=problem, status=409)
+
+
+@require_POST
+@needs("dream.budget")
+def dream_budget(request: TenantRequest, slug: str) -> HttpResponse:
+    """Set what this team's dreams may use a month."""
+    try:
+        budget.set_budget(
+            request.tenant,
+            tokens=request.POST.get("tokens", ""),
+            dollars=request.POST.get("dollars", ""),
+            by=request.actor,
+        )
+    except budget.InvalidBudget as why:
+        return show_dreams(request, problem=str(why), status=400)
+    return redirect("dreams", slug)
+
+
+@require_POST
+@needs("dream.start")
+def event_again(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    """Let the next dream read an event again that stands aside."""
+    event = get_object_or_404(request.tenant.events, public_id=public_id)
+    aside = Quarantined.objects.filter(session_id=event.session_id, seq=event.seq)
+    if aside.update(is_again=True):
+        audit.record(request.actor, "dream.again", public_id)
+    return redirect("inbox", slug)
