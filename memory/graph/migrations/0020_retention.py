@@ -90,7 +90,7 @@ END $$;
 
 
 class Migration(migrations.Migration):
-    dependencies = [("graph", "0010_webhooks")]
+    dependencies = [("graph", "0011_draft_report")]
 
     operations = [
         migrations.AddField("part", "dropped_at", models.DateTimeField(null=True)),
