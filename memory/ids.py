@@ -28,6 +28,8 @@ PREFIXES: Final = {
     "audit": "aud",
     "invitation": "inv",
     "endpoint": "whk",
+    "rule": "rul",
+    "report": "rpt",
 }
 GIVEN = re.compile(r"^(trg|thr|wkr)_[a-z0-9][a-z0-9_.-]{0,95}$")
 

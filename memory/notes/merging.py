@@ -1,7 +1,7 @@
 """Two sides' changes to one text, brought together line by line: for imports, folders kept in step, and undoing.
 
-Built on our own `diff.merge3`, which is bounded by a budget of comparisons. The `merge3` package is under the GPL, which
-a product under Apache-2.0 can't bring along, and matches lines by difflib, which can take cubic time.
+Built on our own `diff.merge3`, which is bounded by a budget of comparisons. The `merge3` package is under the GPL,
+which a product under Apache-2.0 can't bring along, and matches lines by difflib, which can take cubic time.
 """
 
 from dataclasses import dataclass
@@ -49,6 +49,14 @@ def merge(base: str | None, ours: str | None, theirs: str | None) -> Outcome:
     if merged.text in (ours, theirs):
         return Outcome("ours" if merged.text == ours else "theirs", merged.text)
     return Outcome("merged", merged.text)
+
+
+def on_top(base: str | None, ours: str | None, theirs: str) -> str:
+    """`theirs` as a change to `ours`: both sides' changes, and where they meet, theirs. What a conflict proposes."""
+    if base is None or ours is None:
+        return theirs
+    parts = merge3(base, ours, theirs).parts
+    return "".join(part if isinstance(part, str) else part.theirs for part in parts)
 
 
 def undo(now: str | None, *, made: str | None, before: str | None) -> Outcome:

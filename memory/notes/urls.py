@@ -2,11 +2,15 @@
 
 from django.urls import path
 
-from memory.notes import api, views
+from memory.notes import api, change_api, views
 
 api_patterns = [
     # Before notes/<id>: a path may look like anything.
     path("notes/by-path/<path:address>", api.by_path, name="api-note-by-path"),
+    path("notes/export", change_api.export, name="api-notes-export"),
+    path("notes/import", change_api.take_in, name="api-notes-import"),
+    path("notes/<str:note_id>/move", change_api.move, name="api-note-move"),
+    path("notes/<str:note_id>/reports", change_api.report, name="api-note-reports"),
     path("notes/<str:note_id>", api.show_note, name="api-note"),
     path("notes/<str:note_id>/revisions", api.list_revisions, name="api-note-revisions"),
     path("proposals", api.list_proposals, name="api-proposals"),

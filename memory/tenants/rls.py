@@ -30,6 +30,7 @@ CROSSINGS: Final = (
     "search_meaning",
     "search_spelling",
     "search_due",
+    "blank_revision",
 )
 
 

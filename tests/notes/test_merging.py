@@ -19,7 +19,7 @@ BASE = "# T\n\n- one\n- two\n- three\n"
         (BASE, None, BASE, "ours", None),
         (None, None, "new\n", "theirs", "new\n"),
         (BASE, BASE + "- four\n", BASE.replace("one", "ONE"), "merged", "# T\n\n- ONE\n- two\n- three\n- four\n"),
-        (BASE, BASE.replace("one", "ONE") + "- four\n", BASE.replace("one", "ONE"), "ours", "# T\n\n- ONE\n- two\n- three\n- four\n"),
+        ("a\nb\n", "A\nb\nc\n", "A\nb\n", "ours", "A\nb\nc\n"),
         # No end of line at the end, Windows line ends, form feeds: bytes stay what they are.
         ("a\nb\nc", "a\nb\nC", "A\nb\nc", "merged", "A\nb\nC"),
         ("a\r\nb\r\nc\r\n", "a\r\nb\r\nC\r\n", "A\r\nb\r\nc\r\n", "merged", "A\r\nb\r\nC\r\n"),
