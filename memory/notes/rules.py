@@ -167,9 +167,10 @@ def _number(rules: list[Rule]) -> None:
 
 
 def _check_approvers(tenant: Tenant, approvers: Sequence[str]) -> None:
-    handles = {one[1:] for one in approvers if one.startswith("@")}
+    named = {one for one in approvers if one.startswith("@")}
+    handles = {one[1:] for one in named}
     known = set(Member.objects.current().filter(tenant=tenant, handle__in=handles).values_list("handle", flat=True))
-    wrong = sorted(handles - known) or sorted(
+    wrong = sorted(one for one in named if one[1:] not in known) or sorted(
         one for one in approvers if not one.startswith("@") and one not in access.REVIEWERS
     )
     if wrong:
