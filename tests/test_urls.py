@@ -33,7 +33,7 @@ LISTS = {
     "api-usage": "post", "api-cache-store": "put", "api-analysis-store": "put",
     "api-triggers": "post", "api-triggers-batch": "post", "api-threads": "get", "api-thread-index": "get",
     "api-workers": "post",
-    "api-notes-export": "get", "api-notes-import": "post",
+    "purge": "get", "api-purges": "post", "api-notes-export": "get", "api-notes-import": "post",
     "threads": "get", "unlinked": "get", "endpoints": "get",
 }  # fmt: skip
 # What a list needs to be asked.

@@ -148,6 +148,8 @@ def revert(note: Note, *, to: Revision, by: Actor) -> Revision:
     """A new revision with the bytes of an old one. A deleted note comes back. Raises Refused, ValueError."""
     if str(to.note_id) != str(note.pk):
         raise ValueError("The revision is of another note.")
+    if to.blanked_at is not None:
+        raise ValueError("The words of this revision were taken out.")
     with transaction.atomic():
         note = locked(note)
         require_may(by, "note.revert", note)

@@ -321,5 +321,6 @@ def note_delete(request: TenantRequest, slug: str, public_id: str) -> HttpRespon
 @needs("note.propose")
 def note_revert(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     read = the_note(request, public_id)
-    review.revert(read, to=get_object_or_404(read.revisions, number=number(request, "revision")), by=request.actor)
+    to = get_object_or_404(read.revisions.filter(blanked_at=None), number=number(request, "revision"))
+    review.revert(read, to=to, by=request.actor)
     return redirect("note", slug, public_id)
