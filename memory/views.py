@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET
 from dream import reading as dreams
 from memory import guide
 from memory.notes import reading as notes
+from memory.notes import reporting
 from memory.recall.room import profile_room
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs, public
@@ -61,6 +62,7 @@ def inbox(request: TenantRequest, slug: str) -> HttpResponse:
         "first_proposal": groups[0].proposals[0] if groups else None,
         "proposal_count": sum(group.count for group in groups),
         "failed_dreams": dreams.failed(request.tenant),
+        "reports": reporting.waiting(request.tenant, by=request.actor)[:SHOWN],
         "undreamed": undreamed[:SHOWN],
         "undreamed_count": undreamed.count(),
         "profile": profile_room(request.actor.member_pk),

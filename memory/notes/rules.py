@@ -12,6 +12,7 @@ from typing import Final
 
 from memory.notes import paths
 from memory.notes.models import Note, Rule
+from memory.problems import Problem
 from memory.tenants import access, audit
 from memory.tenants.access import Actor
 from memory.tenants.models import Member, Tenant
@@ -22,12 +23,18 @@ MAX_GLOB: Final = 200
 WORST_AUTO_TIER: Final = 1
 
 
-class Locked(Exception):
+class Locked(Problem):
     """The note, or the rule of its path, is locked; `str()` says what to do."""
 
+    def __init__(self, advice: str) -> None:
+        super().__init__(403, "locked", advice)
 
-class NeedsTwo(Exception):
+
+class NeedsTwo(Problem):
     """The rule asks for two people: a change is proposed, not made."""
+
+    def __init__(self, advice: str) -> None:
+        super().__init__(409, "needs_two", advice)
 
 
 class InvalidRule(ValueError):

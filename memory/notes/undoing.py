@@ -29,6 +29,8 @@ def undo(proposal: Proposal, *, by: Actor) -> None:
     with transaction.atomic():
         note = locked(proposal.note)
         proposal = note.proposals.select_related("base", "note").get(pk=proposal.pk)
+        if proposal.state == "open":
+            raise TooLate("Nothing was decided here: the proposal waits.")
         if str(proposal.decided_by_id) != by.member_pk:
             raise access.Refused("note.approve")
         if not may_undo(proposal, by=by):
