@@ -29,6 +29,8 @@ PREFIXES: Final = {
     "audit": "aud",
     "invitation": "inv",
     "endpoint": "whk",
+    "rule": "rul",
+    "report": "rpt",
 }
 _TO_TYPEID: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789abcdefghjkmnpqrstvwxyz")
 GIVEN = re.compile(r"^(trg|thr|wkr)_[a-z0-9][a-z0-9_.-]{0,95}$")

@@ -9,7 +9,7 @@ from cache_admin.urls import api_patterns as cache_api
 from cache_admin.urls import page_patterns as cache_pages
 from dream.urls import api_patterns as dream_api
 from dream.urls import page_patterns as dream_pages
-from memory import views
+from memory import purge_doors, views
 from memory.events.urls import api_patterns as event_api
 from memory.events.urls import page_patterns as event_pages
 from memory.graph.urls import api_patterns as graph_api
@@ -45,10 +45,12 @@ api: list[URLPattern | URLResolver] = [
     *note_api,
     *dream_api,
     *cache_api,
+    path("purges", purge_doors.api_purge, name="api-purges"),
 ]
 
 pages: list[URLPattern | URLResolver] = [
     path("", views.inbox, name="inbox"),
+    path("purge/", purge_doors.page, name="purge"),
     path("guide/", views.docs, name="docs"),
     path("guide/<slug:page>/", views.docs, name="docs"),
     *note_pages,

@@ -12,6 +12,7 @@ from dream import budget
 from dream import reading as dreams
 from memory import guide
 from memory.notes import reading as notes
+from memory.notes import reporting
 from memory.ops import alerts, first_run
 from memory.recall.room import profile_room
 from memory.tenants import pages
@@ -65,6 +66,7 @@ def inbox(request: TenantRequest, slug: str) -> HttpResponse:
         "failed_dreams": dreams.failed(request.tenant),
         "aside": dreams.aside(),
         "budget": budget.month(),
+        "reports": reporting.waiting(request.tenant, by=request.actor)[:SHOWN],
         "undreamed": undreamed[:SHOWN],
         "undreamed_count": undreamed.count(),
         "profile": profile_room(request.actor.member_pk),

@@ -37,6 +37,7 @@ LISTS = {
     "api-triggers": "post", "api-triggers-batch": "post", "api-threads": "get", "api-thread-index": "get",
     "api-workers": "post",
     "members": "get", "keys": "get", "roles": "get", "audit": "get", "audit_export": "post",
+    "purge": "get", "rules": "get", "api-purges": "post", "api-notes-export": "get", "api-notes-import": "post",
     "threads": "get", "unlinked": "get", "endpoints": "get",
     "mcp": "post",  # its tools are walked in tests/mcp/test_isolation.py
     "caches": "get", "cache_tools": "get", "cache_policy": "get", "cache_try": "post", "cache_entries": "get",
@@ -53,6 +54,12 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "proposal_reject": ("post", "proposal", {"reason": "No"}),
     "proposal_edit": ("post", "proposal", {"shown": "{shown}", "text": "Other words\n"}),
     "note": ("get", "note", {}),
+    "proposal_undo": ("post", "proposal", {}),
+    "note_keep": ("post", "note", {"pin": "1"}),
+    "note_move": ("post", "note", {"path": "general/moved.md"}),
+    "note_blame": ("get", "note", {}),
+    "rule_remove": ("post", "rule", {}),
+    "report_close": ("post", "report", {"answer": "Mended"}),
     "note_edit": ("post", "note", {"text": "Other words\n", "revision": "1"}),
     "note_history": ("get", "note", {}),
     "note_diff": ("get", "note", {"from": "1", "to": "1"}),
@@ -110,6 +117,8 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "api-note": ("get", "note", {}),
     "api-note-revisions": ("get", "note", {}),
     "api-note-by-path": ("get", "path", {}),
+    "api-note-move": ("post", "note", {"path": "general/moved.md"}),
+    "api-note-reports": ("post", "note", {"reason": "Not any more"}),
     "api-proposal": ("get", "proposal", {}),
     "api-proposal-approve": ("post", "proposal", {}),
     "api-proposal-reject": ("post", "proposal", {}),
@@ -193,6 +202,8 @@ def things(acme: Any, alice: Any, mia: Any) -> dict[str, str]:
         "key": new_agent(alice).key.public_id,
         "colleague": mia.public_id,
         "invitation": made.invitation(acme, alice).public_id,
+        "rule": made.rule(acme, alice).public_id,
+        "report": made.report(note, alice).public_id,
         **made_graph.chain(acme),
         "endpoint": chains.endpoint(acme, alice, name="acme-only endpoint").public_id,
         "dream": made.run(acme, proposals=(proposal,), sessions=(session,)).public_id,
@@ -292,4 +303,7 @@ def test_an_api_list_holds_nothing_of_another_team(route: Route, things: dict[st
     answer = Client(headers={**globex_agent.headers, "X-Tenant": "acme"}).get(
         route.at("") + QUERIES.get(route.name, "")
     )
+    if answer["Content-Type"] == "application/zip":
+        assert answer.status_code == 200 and b"acme" not in answer.content and b"general/" not in answer.content
+        return
     assert answer.status_code == 200 and answer.json()["items"] == []

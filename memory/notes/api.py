@@ -1,17 +1,19 @@
 """REST of notes and proposals for agents. An agent reads what its member may read, and changes nothing: it proposes."""
 
 from django.http import HttpResponse
+from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.notes import lookup, review, shapes
+from memory.graph.answers import idempotent
+from memory.notes import lookup, review, rules, shapes
 from memory.notes.models import Proposal
 from memory.notes.review import Draft, InvalidNote, LostUpdate
 from memory.paging import Page
 from memory.problems import Problem, not_found
-from memory.tenants.access import needs
+from memory.tenants.access import also_by_session, needs
 from memory.tenants.rest import strict_json
 
 _MARKDOWN = {"text/markdown": {"type": "string"}, "application/json": {"type": "object", "required": ["text"]}}
@@ -61,7 +63,11 @@ def list_revisions(request: Request, note_id: str) -> Response:
 @extend_schema(
     methods=["GET"],
     summary="A note's markdown by its path (team/PATH or members/HANDLE/PATH)",
-    responses={(200, "text/markdown"): str, 304: OpenApiResponse(description="If-None-Match is its ETag")},
+    responses={
+        (200, "text/markdown"): str,
+        304: OpenApiResponse(description="If-None-Match is its ETag"),
+        308: OpenApiResponse(description="the note was moved: Location is where it stands"),
+    },
 )
 @extend_schema(
     methods=["PUT"],
@@ -79,6 +85,9 @@ def list_revisions(request: Request, note_id: str) -> Response:
 @needs("note.read")
 def by_path(request: Request, address: str) -> Response | HttpResponse:
     place = lookup.place(address, by=request.actor)  # type: ignore[attr-defined]
+    if lookup.note_at(place) is None and (moved := lookup.moved(place)):
+        where = reverse("api-note-by-path", args=[f"{moved.space}/{moved.path}"])
+        return HttpResponse(status=308, headers={"Location": where, "X-Note-Id": moved.public_id})
     if request.method == "GET":
         return _markdown(request, place)
     return _proposed(request, place)
@@ -101,7 +110,7 @@ def _markdown(request: Request, place: lookup.Place) -> HttpResponse:
 
 
 def _proposed(request: Request, place: lookup.Place) -> Response:
-    """The default rule is review, for every path: what an agent sends waits for a person."""
+    """The default rule is review: what an agent sends waits for a person, unless a rule lets it in."""
     note = lookup.note_at(place)
     current = note.current.number if note and note.current else None
     _check_precondition(request, current)
@@ -123,11 +132,14 @@ def _proposed(request: Request, place: lookup.Place) -> Response:
         raise Problem(422, error.problems[0].code, str(error), problems=problems) from None
     except LostUpdate as lost:
         raise _stale(lost.current) from None
+    except rules.Locked as locked:
+        raise Problem(403, "locked", str(locked)) from None
     if proposal is None:
         said = {"proposal": None, "detail": "The note says this already."}
         return Response(said, headers={"ETag": etag(current or 0)})
     where = f"/api/v1/proposals/{proposal.public_id}"
-    return Response(shapes.whole_proposal(proposal), status=202, headers={"Location": where})
+    status = 202 if proposal.state == "open" else 200
+    return Response(shapes.whole_proposal(proposal), status=status, headers={"Location": where})
 
 
 def _check_precondition(request: Request, current: int | None) -> None:
@@ -192,13 +204,15 @@ def show_proposal(request: Request, proposal_id: str) -> Response:
     return Response(shapes.whole_proposal(_proposal(request, proposal_id)))
 
 
+@also_by_session
 @extend_schema(
     summary="Approve: people only, in the browser",
-    request=None,
+    request=shapes.ApproveIn,
     responses={403: OpenApiResponse(description="an agent key proposes and never decides")},
 )
 @api_view(["POST"])
 @needs("note.approve")
+@idempotent
 def approve(request: Request, proposal_id: str) -> Response:
     shown = str(request.data.get("shown", "")) if isinstance(request.data, dict) else ""
     try:
@@ -207,20 +221,30 @@ def approve(request: Request, proposal_id: str) -> Response:
         raise _decided() from None
     except review.StaleProposal:
         raise Problem(412, "stale", "Send the sha256 of the text you read as `shown`; it changed since.") from None
+    except rules.Locked as locked:
+        raise Problem(403, "locked", str(locked)) from None
+    if revision is None:
+        return Response(shapes.whole_proposal(_proposal(request, proposal_id)), status=202)
     return Response(shapes.revision(revision))
 
 
+@also_by_session
 @extend_schema(
     summary="Reject: people only, in the browser",
-    request=None,
+    request=shapes.RejectIn,
     responses={403: OpenApiResponse(description="an agent key proposes and never decides")},
 )
 @api_view(["POST"])
 @needs("note.approve")
+@idempotent
 def reject(request: Request, proposal_id: str) -> Response:
-    reason = str(request.data.get("reason", "")) if isinstance(request.data, dict) else ""
+    said = request.data if isinstance(request.data, dict) else {}
+    reason, closes = str(said.get("reason", "")).strip(), said.get("close_path") is True
+    if not reason:
+        raise Problem(422, "reason_needed", 'Say why, as {"reason": "…"}: the next dream is told the reason.')
+    rejected = _proposal(request, proposal_id)
     try:
-        review.reject(_proposal(request, proposal_id), by=request.actor, reason=reason)  # type: ignore[attr-defined]
+        review.reject(rejected, by=request.actor, reason=reason, close_path=closes)  # type: ignore[attr-defined]
     except review.AlreadyDecided:
         raise _decided() from None
     return Response(shapes.whole_proposal(_proposal(request, proposal_id)))

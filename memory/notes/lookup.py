@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from memory.notes import paths, reach, shapes
-from memory.notes.models import Note, NoteQuerySet, Proposal, Revision
+from memory.notes.models import Note, NoteQuerySet, Proposal, Redirect, Revision
 from memory.paging import Page
 from memory.problems import Problem, not_found
 from memory.tenants.access import Actor
@@ -51,6 +51,13 @@ def note_at(where: Place) -> Note | None:
     """The approved note at a place."""
     notes = Note.objects.live().select_related("current", "member", "project")
     return notes.filter(member=where.space.member, path_key=where.path.key).first()
+
+
+def moved(where: Place) -> Note | None:
+    """The note that stood at a place before it was moved."""
+    rows = Redirect.objects.filter(member=where.space.member, path_key=where.path.key)
+    found = rows.select_related("note__member", "note__current").first()
+    return found.note if found and found.note.deleted_at is None and found.note.current else None
 
 
 def note(note_id: str, *, by: Actor, is_live: bool = True) -> Note:

@@ -2,6 +2,7 @@
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from memory import ids
 from memory.events.models import Event, Project
@@ -20,9 +21,22 @@ def proposal_id() -> str:
     return ids.mint("proposal")
 
 
+def rule_id() -> str:
+    return ids.mint("rule")
+
+
+def report_id() -> str:
+    return ids.mint("report")
+
+
 class NoteQuerySet(models.QuerySet["Note"]):
-    def live(self) -> "NoteQuerySet":
+    def present(self) -> "NoteQuerySet":
+        """What people see: approved and not deleted, also where its time is over."""
         return self.filter(deleted_at__isnull=True, current__isnull=False)
+
+    def live(self) -> "NoteQuerySet":
+        """What agents are told and find."""
+        return self.present().filter(Q(expires_at__isnull=True) | Q(expires_at__gt=Now()))
 
 
 class Note(TenantOwned):
@@ -38,6 +52,10 @@ class Note(TenantOwned):
     current = models.ForeignKey("Revision", models.SET_NULL, null=True, db_constraint=False, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     deleted_at = models.DateTimeField(null=True)
+    # Locked: nobody changes it before a person unlocks it. Pinned: told before its neighbours. Expired: told no more.
+    is_locked = models.BooleanField(default=False)
+    is_pinned = models.BooleanField(default=False)
+    expires_at = models.DateTimeField(null=True)
 
     objects = NoteQuerySet.as_manager()
 
@@ -77,6 +95,8 @@ class Revision(TenantOwned):
     author_label = models.CharField(max_length=200)
     approved_by = models.ForeignKey(Member, models.SET_NULL, null=True, db_constraint=False, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
+    # Its words were taken out of the history; number, hash and sources stay.
+    blanked_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [
@@ -99,7 +119,11 @@ class Proposal(TenantOwned):
     tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="proposals")
     public_id = models.CharField(max_length=100, default=proposal_id)
     note = models.ForeignKey(Note, models.CASCADE, db_constraint=False, related_name="proposals")
-    operation = models.CharField(max_length=10, choices=[("write", "write"), ("delete", "delete")], default="write")
+    operation = models.CharField(
+        max_length=10, choices=[("write", "write"), ("delete", "delete"), ("move", "move")], default="write"
+    )
+    # Where a move goes.
+    target = models.CharField(max_length=255, blank=True)
     base = models.ForeignKey(Revision, models.SET_NULL, null=True, db_constraint=False, related_name="+")
     text = models.TextField(blank=True)
     sha256 = models.BinaryField(default=bytes)
@@ -114,6 +138,8 @@ class Proposal(TenantOwned):
     decided_at = models.DateTimeField(null=True)
     decided_by = models.ForeignKey(Member, models.SET_NULL, null=True, db_constraint=False, related_name="+")
     decision_reason = models.TextField(blank=True)
+    # The first of two pairs of eyes, where the rule asks for two.
+    seen_by = models.ForeignKey(Member, models.SET_NULL, null=True, db_constraint=False, related_name="+")
 
     objects = ProposalQuerySet.as_manager()
 
@@ -163,6 +189,99 @@ class Tombstone(TenantOwned):
     line = models.TextField(null=True)  # noqa: DJ001 - null and "" mean different things
     reason = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    # The decision it came with, so that undoing that takes it away again.
+    proposal = models.ForeignKey(Proposal, models.SET_NULL, null=True, db_constraint=False, related_name="tombstones")
 
     def __str__(self) -> str:
         return f"{self.note_id} {self.line or 'path'}"
+
+
+class Redirect(TenantOwned):
+    """A path at which a note stood before it was moved."""
+
+    member = models.ForeignKey(Member, models.CASCADE, null=True, db_constraint=False, related_name="+")
+    path_key = models.CharField(max_length=255)
+    note = models.ForeignKey(Note, models.CASCADE, db_constraint=False, related_name="redirects")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["path_key", "member", "tenant"], name="one_redirect_per_path", nulls_distinct=False
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.path_key
+
+
+class Rule(TenantOwned):
+    """How changes below a glob are let in. Of the rules that match a path the first one decides."""
+
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="note_rules")
+    public_id = models.CharField(max_length=100, default=rule_id)
+    position = models.IntegerField()
+    glob = models.CharField(max_length=255)
+    mode = models.CharField(max_length=6)
+    four_eyes = models.BooleanField(default=False)
+    # Roles and handles that may approve; empty is everyone who may.
+    approvers = models.JSONField(default=list)
+    changed_by = models.CharField(max_length=200, blank=True)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["public_id", "tenant"], name="one_rule_per_id"),
+            models.UniqueConstraint(fields=["glob", "tenant"], name="one_rule_per_glob"),
+            models.CheckConstraint(condition=Q(mode__in=["auto", "review", "locked"]), name="a_rule_has_a_known_mode"),
+        ]
+
+    def __str__(self) -> str:
+        return self.glob
+
+
+class Autosaved(TenantOwned):
+    """What a member has typed into the editor and not sent yet."""
+
+    member = models.ForeignKey(Member, models.CASCADE, db_constraint=False, related_name="+")
+    note = models.ForeignKey(Note, models.CASCADE, null=True, db_constraint=False, related_name="+")
+    path = models.CharField(max_length=300, blank=True)
+    text = models.TextField()
+    base = models.IntegerField(null=True)
+    saved_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["member", "note"], name="one_draft_per_note", nulls_distinct=False)
+        ]
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class NoteReport(TenantOwned):
+    """Somebody says that a note is wrong; it waits for a person."""
+
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="note_reports")
+    public_id = models.CharField(max_length=100, default=report_id)
+    note = models.ForeignKey(Note, models.CASCADE, db_constraint=False, related_name="reports")
+    revision = models.ForeignKey(Revision, models.CASCADE, db_constraint=False, related_name="+")
+    reason = models.TextField()
+    author_kind = models.CharField(max_length=10)
+    author_id = models.CharField(max_length=100)
+    author_label = models.CharField(max_length=200)
+    created_at = models.DateTimeField(auto_now_add=True)
+    closed_at = models.DateTimeField(null=True)
+    closed_by = models.ForeignKey(Member, models.SET_NULL, null=True, db_constraint=False, related_name="+")
+    answer = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["public_id", "tenant"], name="one_report_per_id"),
+            models.UniqueConstraint(
+                fields=["note", "author_id"], condition=Q(closed_at__isnull=True), name="one_open_report_a_voice"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.public_id

@@ -144,7 +144,7 @@ def _rebase(proposal: Proposal, revision: Revision) -> None:
 
     Its hash changes with its text: a reviewer who still has the old one on the screen is told that it is stale.
     """
-    if proposal.operation == "delete":
+    if proposal.operation != "write":
         merged = lines.Merged(revision.text)
     else:
         merged = lines.merge(proposal.base.text if proposal.base else "", revision.text, proposal.text)
@@ -156,7 +156,7 @@ def _rebase(proposal: Proposal, revision: Revision) -> None:
         gone = "; ".join(merged.gave_way)[:300]
         kept.append(Risk("gave_way", "low", f"The note changed meanwhile; left out: {gone}"))
     Proposal.objects.open().filter(pk=proposal.pk).update(
-        base=revision, text=merged.text, sha256=digest(merged.text), risks=stored(kept)
+        base=revision, text=merged.text, sha256=digest(merged.text), risks=stored(kept), seen_by=None
     )
 
 

@@ -170,7 +170,7 @@ def visible(by: Actor) -> QuerySet[Note]:
     """The live notes this person may read."""
     return (
         reach.notes(by.member_pk)
-        .live()
+        .present()
         .select_related("current", "member", "project")
         .annotate(proposal_count=Count("proposals", filter=Q(proposals__state="open")))
         .order_by("member__handle", "path_key", "pk")

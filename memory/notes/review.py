@@ -4,33 +4,37 @@ Every change of a note happens under its row lock; a decision is one conditional
 """
 
 from dataclasses import dataclass, replace
-from typing import Final, NoReturn
+from datetime import timedelta
+from typing import Final
 
 from django.db import transaction
 from django.utils import timezone
 
 from memory import redact
-from memory.events.models import Event
-from memory.notes import frontmatter, lines, paths, risks
-from memory.notes.models import Note, Proposal, Revision, Source, Tombstone
-from memory.notes.publish import (
-    Author,
-    Version,
-    all_sources,
-    digest,
-    positions,
-    project_of,
-    publish,
-    sources_of,
-    supersede,
+from memory.notes import lines, moving, paths, risks, rules, texts
+from memory.notes.burying import bury, take_out
+from memory.notes.holding import (
+    LostUpdate,
+    as_proposed,
+    by_person,
+    id_of,
+    live,
+    locked,
+    may,
+    note_at,
+    require_may,
+    require_own,
 )
+from memory.notes.models import Note, Proposal, Revision
+from memory.notes.publish import Author, Version, all_sources, digest, publish, sources_of, supersede
+from memory.notes.texts import Clean, Evidence, InvalidNote, UnknownEvent
 from memory.tenants import access, audit
 from memory.tenants.access import Actor
 from memory.tenants.models import Member, Tenant
 
-APPROVED: Final = 0
-# What a text counts as where it cites nothing: a person's own words, or an agent's.
-UNCITED: Final = {"member": 1, "command": 1}
+__all__ = ["Draft", "Evidence", "InvalidNote", "LostUpdate", "UnknownEvent"]
+
+UNDO_FOR: Final = timedelta(seconds=60)
 
 
 class AlreadyDecided(Exception):
@@ -39,35 +43,6 @@ class AlreadyDecided(Exception):
 
 class StaleProposal(Exception):
     """The text on the screen is no longer what the proposal says; show it again."""
-
-
-class LostUpdate(Exception):
-    """The note changed since it was read. `current` is its number now, None where there is no note."""
-
-    def __init__(self, current: int | None) -> None:
-        super().__init__(f"The note is at revision {current} now." if current else "There is no such note now.")
-        self.current = current
-
-
-class InvalidNote(ValueError):
-    """The text can't be a note; `problems` say what to mend."""
-
-    def __init__(self, problems: list[frontmatter.Problem]) -> None:
-        super().__init__(" ".join(problem.detail for problem in problems))
-        self.problems = problems
-
-
-class UnknownEvent(ValueError):
-    """A line cites an event that this team does not have."""
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """The event that one line of a draft rests on, and how far it can be trusted (0 best, 3 least)."""
-
-    line: str
-    event_pk: str
-    tier: int
 
 
 @dataclass(frozen=True)
@@ -81,47 +56,46 @@ class Draft:
     member: Member | None = None
     operation: str = "write"
     base: int | None = None
-
-
-@dataclass(frozen=True)
-class Clean:
-    """A text fit to be stored, and how many secrets were taken out of it."""
-
-    text: str
-    redactions: int
+    # Where a move goes.
+    target: str = ""
 
 
 def propose(tenant: Tenant, draft: Draft, *, by: Actor) -> Proposal | None:
     """The proposal that now waits for a decision, or None where nothing would change.
 
     It takes the place of the open proposal of the same kind of author; the text of the old one stays readable. Raises
-    Refused, InvalidPath, InvalidNote, UnknownEvent, LostUpdate (a `base` that never was).
+    Refused, InvalidPath, InvalidNote, UnknownEvent, LostUpdate (a `base` that never was), Locked. Where a rule lets it
+    in by itself, the proposal that comes back is approved already.
     """
     access.require(by, "note.propose")
-    _require_own(draft.member, by)
+    require_own(draft.member, by)
     path = paths.clean_path(draft.path)
-    clean = _clean(draft.text, by) if draft.operation == "write" else Clean("", 0)
+    clean = texts.clean(draft.text, by) if draft.operation == "write" else Clean("", 0)
     with transaction.atomic():
-        note = _locked(_note_at(tenant, path, draft.member))
-        if by.kind == "dream" and _is_closed(note, draft):
+        note = locked(note_at(tenant, path, draft.member))
+        verdict = rules.verdict(note)
+        if by.kind == "dream" and (verdict.mode == "locked" or _is_closed(note, draft)):
             return None
+        rules.require_open(note)
         wanted = _wanted(note, draft, clean.text, by)
         if wanted is None:
             return None
-        return _queue(note, draft, wanted, by, redactions=clean.redactions)
+        proposal = _queue(note, draft, wanted, by, redactions=clean.redactions)
+        return _let_in(note, proposal, by) if verdict.mode == "auto" and _is_harmless(note, proposal) else proposal
 
 
-def approve(proposal: Proposal, *, by: Actor, shown: str) -> Revision:
+def approve(proposal: Proposal, *, by: Actor, shown: str) -> Revision | None:
     """Let the proposal in as it stood on the screen (`shown`: hex SHA-256 of its text). The revision is T0.
 
-    Approving a deletion gives the revision that was deleted. Raises Refused, AlreadyDecided, StaleProposal.
+    Approving a deletion gives the revision that was deleted. None: a rule asks for two people, and this was the first.
+    Raises Refused, AlreadyDecided, StaleProposal, Locked.
     """
     return _accept(proposal, by=by, shown=shown, text=None)
 
 
-def edit_and_approve(proposal: Proposal, *, text: str, by: Actor, shown: str) -> Revision:
+def edit_and_approve(proposal: Proposal, *, text: str, by: Actor, shown: str) -> Revision | None:
     """Let the proposal in with a person's changes. Raises as `approve`, and InvalidNote."""
-    return _accept(proposal, by=by, shown=shown, text=_clean(text, by).text)
+    return _accept(proposal, by=by, shown=shown, text=texts.clean(text, by).text)
 
 
 def reject(proposal: Proposal, *, by: Actor, reason: str, close_path: bool = False) -> None:
@@ -130,16 +104,16 @@ def reject(proposal: Proposal, *, by: Actor, reason: str, close_path: bool = Fal
     `close_path` keeps dreams away from the whole note. Raises Refused, AlreadyDecided.
     """
     with transaction.atomic():
-        note = _locked(proposal.note)
-        _require_may(by, "note.approve", note)
+        note = locked(proposal.note)
+        _require_decider(by, note)
         proposal = note.proposals.select_related("base").get(pk=proposal.pk)
         reason = redact.clean_text(reason).value[:2000]
         _decide(proposal, "rejected", by, reason=reason)
         unwanted = lines.new_statements(proposal.text, proposal.base.text if proposal.base else "")
         if proposal.operation == "write":
-            _bury(note, {lines.substance(line) for line in unwanted}, reason)
+            bury(note, {lines.substance(line) for line in unwanted}, reason, proposal=proposal)
         if close_path:
-            _bury(note, {None}, reason)
+            bury(note, {None}, reason, proposal=proposal)
         audit.record(by, "note.reject", proposal.public_id, before=proposal.sha256.hex(), after=note.public_id)
 
 
@@ -148,24 +122,25 @@ def write(
 ) -> Revision:
     """A person's own edit, at once. `base` is the revision number that was edited, None for a new note.
 
-    Raises Refused, InvalidPath, InvalidNote, LostUpdate.
+    Raises Refused, InvalidPath, InvalidNote, LostUpdate, Locked, NeedsTwo.
     """
     clean_path = paths.clean_path(path)
-    _require_own(member, by)
+    require_own(member, by)
     if member is None:
         access.require(by, "note.edit")
-    clean = _clean(text, by)
+    clean = texts.clean(text, by)
     with transaction.atomic():
-        note = _locked(_note_at(tenant, clean_path, member))
-        _require_may(by, "note.edit", note)
-        current = _live(note)
+        note = locked(note_at(tenant, clean_path, member))
+        require_may(by, "note.edit", note)
+        rules.require_one(note, by)
+        current = live(note)
         if base != (current.number if current else None):
             raise LostUpdate(current.number if current else None)
         if current is not None and current.text == clean.text:
             return current
-        revision = publish(note, _by_person(clean.text, by), sources=sources_of(note))
-        _take_out(note, clean.text, current)
-        audit.record(by, "note.write", note.public_id, before=_id(current), after=revision.public_id)
+        revision = publish(note, by_person(clean.text, by), sources=sources_of(note))
+        take_out(note, clean.text, current)
+        audit.record(by, "note.write", note.public_id, before=id_of(current), after=revision.public_id)
         return revision
 
 
@@ -173,76 +148,140 @@ def revert(note: Note, *, to: Revision, by: Actor) -> Revision:
     """A new revision with the bytes of an old one. A deleted note comes back. Raises Refused, ValueError."""
     if str(to.note_id) != str(note.pk):
         raise ValueError("The revision is of another note.")
+    if to.blanked_at is not None:
+        raise ValueError("The words of this revision were taken out.")
     with transaction.atomic():
-        note = _locked(note)
-        _require_may(by, "note.revert", note)
+        note = locked(note)
+        require_may(by, "note.revert", note)
+        rules.require_one(note, by)
         before = note.current
         if before is not None and before.text == to.text and note.deleted_at is None:
             return before
-        version = replace(_by_person(to.text, by), reason=f"Back to revision {to.number}.")
-        was = _live(note)
+        version = replace(by_person(to.text, by), reason=f"Back to revision {to.number}.")
+        was = live(note)
         revision = publish(note, version, sources=list(to.sources.order_by("position", "pk")))
-        _take_out(note, to.text, was)
-        audit.record(by, "note.revert", note.public_id, before=_id(before), after=revision.public_id)
+        take_out(note, to.text, was)
+        audit.record(by, "note.revert", note.public_id, before=id_of(before), after=revision.public_id)
         return revision
 
 
 def delete(note: Note, *, by: Actor, reason: str) -> None:
     """Take the note out of memory; its history stays, and dreams leave the path alone. Raises Refused."""
     with transaction.atomic():
-        note = _locked(note)
-        _require_may(by, "note.delete", note)
+        note = locked(note)
+        require_may(by, "note.delete", note)
+        rules.require_one(note, by)
         _delete(note, reason=redact.clean_text(reason).value[:2000])
-        audit.record(by, "note.delete", note.public_id, before=_id(note.current))
+        audit.record(by, "note.delete", note.public_id, before=id_of(note.current))
 
 
 def may_decide(by: Actor, note: Note) -> bool:
     """True where the actor may approve and reject what is proposed for this note."""
-    return _may(by, "note.approve", note)
+    return may(by, "note.approve", note) and rules.verdict(note).lets_decide(by)
 
 
-def _accept(proposal: Proposal, *, by: Actor, shown: str, text: str | None) -> Revision:
+def _require_decider(by: Actor, note: Note) -> rules.Verdict:
+    require_may(by, "note.approve", note)
+    verdict = rules.verdict(note)
+    if not verdict.lets_decide(by):
+        raise access.Refused("note.approve")
+    return verdict
+
+
+def _accept(proposal: Proposal, *, by: Actor, shown: str, text: str | None) -> Revision | None:
     with transaction.atomic():
-        note = _locked(proposal.note)
-        _require_may(by, "note.approve", note)
+        note = locked(proposal.note)
+        verdict = _require_decider(by, note)
+        rules.require_open(note)
         proposal = note.proposals.get(pk=proposal.pk)
-        current = _live(note)
+        current = live(note)
         before = note.current
         if proposal.state == "open" and (
             shown != bytes(proposal.sha256).hex() or proposal.base_id != (current.pk if current else None)
         ):
             raise StaleProposal(proposal.public_id)
+        if proposal.state == "open" and verdict.four_eyes and _is_first(proposal, by, text):
+            return None
         _decide(proposal, "approved", by)
         if proposal.operation == "delete" and text is None:
-            revision = _delete(note, reason=proposal.reason)
+            revision = _delete(note, reason=proposal.reason, proposal=proposal)
+        elif proposal.operation == "move":
+            assert current is not None, "only a note with a text is moved"  # noqa: S101
+            revision = current
+            moving.apply(note, paths.clean_path(proposal.target), by=by)
         else:
-            version = _by_person(text, by) if text is not None else _as_proposed(proposal, by)
+            version = by_person(text, by) if text is not None else as_proposed(proposal, by)
             sources = all_sources(list(proposal.sources.order_by("position", "pk")), sources_of(note))
             revision = publish(note, version, sources=sources)
             # A dream may drop a line and bring it back; what people leave out stays out.
-            _take_out(note, version.text, proposal, *([] if proposal.author_kind == "dream" else [current]))
-        audit.record(by, "note.approve", proposal.public_id, before=_id(before), after=revision.public_id)
+            before_it = [] if proposal.author_kind == "dream" else [current]
+            take_out(note, version.text, proposal, *before_it, proposal=proposal)
+        audit.record(by, "note.approve", proposal.public_id, before=id_of(before), after=revision.public_id)
         return revision
 
 
+def _is_first(proposal: Proposal, by: Actor, text: str | None) -> bool:
+    """True where this person is the first of two. Raises Refused for the author and for the same person again."""
+    if proposal.author_id == by.id or str(proposal.seen_by_id) == by.member_pk:
+        raise access.Refused("note.approve")
+    # Who changes the text has seen another one than the first person did.
+    if proposal.seen_by_id is not None and text is None:
+        return False
+    if text is not None:
+        raise rules.NeedsTwo("Two people decide here: propose your text as a change of its own, and another approves.")
+    Proposal.objects.open().filter(pk=proposal.pk).update(seen_by_id=by.member_pk)
+    audit.record(by, "note.approve", proposal.public_id, after="first of two")
+    return True
+
+
+def _is_harmless(note: Note, proposal: Proposal) -> bool:
+    """True for what a rule may let in by itself: people's own words, every line cited, no label on it.
+
+    Not what tools, the web or an agent said, however harmless it reads: detectors miss most poisoned notes. And never
+    a profile, which every session is told, and never a deletion or a move.
+    """
+    if proposal.state != "open" or proposal.operation != "write" or proposal.risks:
+        return False
+    if proposal.tier > rules.WORST_AUTO_TIER or note.path_key.startswith("profile/"):
+        return False
+    if proposal.author_kind == "member":
+        return True
+    cited = {lines.normal(line) for line in proposal.sources.values_list("line", flat=True)}
+    said = lines.new_statements(proposal.text, proposal.base.text if proposal.base else "")
+    return bool(said) and all(lines.normal(line) in cited for line in said)
+
+
+def _let_in(note: Note, proposal: Proposal, by: Actor) -> Proposal:
+    _decide(proposal, "approved", replace(by, member_pk=None), reason="Let in by a rule.")
+    author = Author(proposal.author_kind, proposal.author_id, proposal.author_label)
+    before = note.current
+    version = Version(proposal.text, author, proposal.tier, None, proposal.reason)
+    revision = publish(note, version, sources=all_sources(list(proposal.sources.all()), sources_of(note)))
+    audit.record(by, "note.let_in", proposal.public_id, before=id_of(before), after=revision.public_id)
+    proposal.refresh_from_db()
+    return proposal
+
+
 def _queue(note: Note, draft: Draft, wanted: lines.Merged, by: Actor, *, redactions: int) -> Proposal:
-    current = _live(note)
+    current = live(note)
     waiting = note.proposals.open().filter(author_kind=by.kind).first()
-    is_same = waiting is not None and (waiting.text, waiting.operation, waiting.base_id) == (
+    is_same = waiting is not None and (waiting.text, waiting.operation, waiting.base_id, waiting.target) == (
         wanted.text,
         draft.operation,
         current.pk if current else None,
+        draft.target,
     )
     if waiting is not None and is_same:
-        _cite(waiting, draft.evidence)
+        texts.cite(waiting, draft.evidence)
         return waiting
-    tier = max((evidence.tier for evidence in draft.evidence), default=UNCITED.get(by.kind, 2))
+    tier = max((evidence.tier for evidence in draft.evidence), default=texts.UNCITED.get(by.kind, 2))
     change = risks.Change(
         path=note.path,
         text=wanted.text,
         old=current.text if current else "",
         tier=tier,
         is_delete=draft.operation == "delete",
+        target=draft.target,
         old_is_by_people=current is not None and current.author_kind == "member",
         redactions=redactions,
         gave_way=wanted.gave_way,
@@ -251,6 +290,7 @@ def _queue(note: Note, draft: Draft, wanted: lines.Merged, by: Actor, *, redacti
         tenant_id=note.tenant_id,
         note=note,
         operation=draft.operation,
+        target=draft.target,
         base=current,
         text=wanted.text,
         sha256=digest(wanted.text),
@@ -264,7 +304,7 @@ def _queue(note: Note, draft: Draft, wanted: lines.Merged, by: Actor, *, redacti
     if waiting is not None:
         supersede(waiting, reason=f"Replaced by {proposal.public_id}.")
     proposal.save(force_insert=True)
-    _cite(proposal, draft.evidence)
+    texts.cite(proposal, draft.evidence)
     audit.record(by, "note.propose", proposal.public_id, after=note.public_id)
     return proposal
 
@@ -279,8 +319,8 @@ def _is_closed(note: Note, draft: Draft) -> bool:
 
 def _wanted(note: Note, draft: Draft, text: str, by: Actor) -> lines.Merged | None:
     """What the note would say, or None where that is what it says."""
-    current = _live(note)
-    if draft.operation == "delete":
+    current = live(note)
+    if draft.operation != "write":
         return lines.Merged(current.text) if current else None
     old = current.text if current else ""
     merged = lines.merge(_ancestor(note, draft, by, old), old, text) if current else lines.Merged(text)
@@ -309,51 +349,6 @@ def _ancestor(note: Note, draft: Draft, by: Actor, current: str) -> str:
     return last.text if last else current
 
 
-def _clean(text: str, by: Actor) -> Clean:
-    is_person = by.kind in UNCITED
-    most = frontmatter.PERSON_NOTE_BYTES if is_person else frontmatter.MACHINE_NOTE_BYTES
-    size = len(text.encode("utf-8", "surrogatepass"))
-    # A huge text is refused before anything reads it; check() says the same of what is left after redaction.
-    if size > 2 * most:
-        _too_long(size, most)
-    cleaned = redact.clean_text(frontmatter.clean(text))
-    try:
-        document = frontmatter.split(cleaned.value)
-    except frontmatter.InvalidFrontmatter as error:
-        raise InvalidNote([frontmatter.Problem("invalid_frontmatter", "", str(error))]) from None
-    if problems := frontmatter.check(document, by_person=is_person):
-        raise InvalidNote(problems)
-    return Clean(cleaned.value, cleaned.redactions)
-
-
-def _too_long(size: int, most: int) -> NoReturn:
-    advice = f"The note has {size} bytes; split it, or shorten it to {most // 1024} KB."
-    raise InvalidNote([frontmatter.Problem("note_too_long", "", advice)])
-
-
-def _cite(proposal: Proposal, evidence: tuple[Evidence, ...]) -> None:
-    """One row a line and event. A line that merging took away keeps its event under the line's own text."""
-    asked = {str(one.event_pk) for one in evidence}
-    known = {str(pk) for pk in Event.objects.filter(pk__in=asked).values_list("pk", flat=True)}
-    if missing := asked - known:
-        raise UnknownEvent(f"{len(missing)} cited events are not this team's.")
-    place = positions(proposal.text)
-    cited = set(proposal.sources.values_list("line", "event_id"))
-    fresh: dict[tuple[str, str], Source] = {}
-    for one in evidence:
-        line = redact.clean_text(one.line).value
-        if not any(line == old and str(one.event_pk) == str(event) for old, event in cited):
-            fresh[line, str(one.event_pk)] = Source(
-                tenant_id=proposal.tenant_id,
-                proposal=proposal,
-                event_id=one.event_pk,
-                line=line,
-                position=place.get(line, 0),
-                tier=one.tier,
-            )
-    Source.objects.bulk_create(fresh.values())
-
-
 def _decide(proposal: Proposal, state: str, by: Actor, *, reason: str = "") -> None:
     changed = (
         Proposal.objects.open()
@@ -367,79 +362,11 @@ def _decide(proposal: Proposal, state: str, by: Actor, *, reason: str = "") -> N
     raise AlreadyDecided(proposal.public_id)
 
 
-def _delete(note: Note, *, reason: str) -> Revision:
+def _delete(note: Note, *, reason: str, proposal: Proposal | None = None) -> Revision:
     note.deleted_at = timezone.now()
     note.save(update_fields=["deleted_at"])
-    _bury(note, {None}, reason)
+    bury(note, {None}, reason, proposal=proposal)
     for waiting in note.proposals.open():
         supersede(waiting, reason="The note was deleted.")
     assert note.current is not None, "only a note with a text is deleted"  # noqa: S101
     return note.current
-
-
-def _bury(note: Note, unwanted: set[str] | set[None], reason: str) -> None:
-    known = set(note.tombstones.values_list("line", flat=True))
-    Tombstone.objects.bulk_create(
-        Tombstone(tenant_id=note.tenant_id, note=note, line=line, reason=reason)
-        for line in sorted(unwanted - known, key=str)
-    )
-
-
-def _take_out(note: Note, text: str, *before: Proposal | Revision | None) -> None:
-    """Remember which lines of these texts a person did not let stand in the new one."""
-    gone = {lines.substance(line) for one in before if one for line in lines.taken_out(text, one.text)}
-    _bury(note, gone, "Taken out by a person.")
-
-
-def _note_at(tenant: Tenant, path: paths.NotePath, member: Member | None) -> Note:
-    note, is_new = Note.objects.get_or_create(
-        tenant=tenant, member=member, path_key=path.key, defaults={"path": path.shown}
-    )
-    if is_new:
-        note.project = project_of(note)
-        note.save(update_fields=["project"])
-    return note
-
-
-def _locked(note: Note) -> Note:
-    return Note.objects.select_for_update(of=("self",)).select_related("current").get(pk=note.pk)
-
-
-def _id(revision: Revision | None) -> str:
-    return revision.public_id if revision else ""
-
-
-def _live(note: Note) -> Revision | None:
-    """The approved text; a deleted note has none."""
-    return note.current if note.deleted_at is None else None
-
-
-def _as_proposed(proposal: Proposal, by: Actor) -> Version:
-    author = Author(proposal.author_kind, proposal.author_id, proposal.author_label)
-    return Version(proposal.text, author, APPROVED, _approver(by), proposal.reason)
-
-
-def _by_person(text: str, by: Actor) -> Version:
-    return Version(text, Author(by.kind, by.id, by.label), APPROVED, _approver(by))
-
-
-def _approver(by: Actor) -> Member | None:
-    return Member.objects.filter(pk=by.member_pk).first() if by.member_pk else None
-
-
-def _require_own(member: Member | None, by: Actor) -> None:
-    """Into a private space only its member and their agents write, and the team's dreams."""
-    if member is not None and by.kind != "dream" and by.member_pk != str(member.pk):
-        raise access.Refused("note.propose")
-
-
-def _may(by: Actor, action: str, note: Note) -> bool:
-    """In their own space members decide, whatever their role; nobody else sees it."""
-    if note.member_id is None:
-        return by.may(action)
-    return by.kind == "member" and by.member_pk == str(note.member_id) and by.may("note.propose")
-
-
-def _require_may(by: Actor, action: str, note: Note) -> None:
-    if not _may(by, action, note):
-        raise access.Refused(action)

@@ -35,6 +35,7 @@ class Change:
     old_is_by_people: bool = False
     redactions: int = 0
     gave_way: Sequence[str] = ()
+    target: str = ""
 
 
 # Looked for in the lines that are new; the words found are quoted in the reason.
@@ -120,8 +121,10 @@ def loaded(rows: Sequence[dict[str, str]]) -> list[Risk]:
 
 
 def _by_place(change: Change) -> list[Risk]:
-    is_profile = change.path.casefold().startswith("profile/")
+    is_profile = any(path.casefold().startswith("profile/") for path in (change.path, change.target))
     risks = []
+    if change.target:
+        risks.append(Risk("path", "low", f"Moves the note to {change.target}: another rule may hold there."))
     if change.tier >= 3:
         why = "Rests on tool output, a web page or a message from outside"
         risks.append(Risk("from_outside", "high" if is_profile else "medium", f"{why}: anyone may have written it."))

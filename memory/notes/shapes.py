@@ -8,7 +8,7 @@ from rest_framework import serializers
 
 from memory.events.models import Event
 from memory.notes import frontmatter, risks
-from memory.notes.models import Note, Proposal, Revision, Source
+from memory.notes.models import Note, NoteReport, Proposal, Revision, Source
 
 PAGED = [OpenApiParameter("limit", int), OpenApiParameter("cursor", str)]
 
@@ -63,7 +63,8 @@ class ProposalOut(serializers.Serializer[Any]):
     note = serializers.CharField()
     space = serializers.CharField()
     path = serializers.CharField()
-    operation = serializers.ChoiceField(choices=["write", "delete"])
+    operation = serializers.ChoiceField(choices=["write", "delete", "move"])
+    target = serializers.CharField(allow_null=True, help_text="where a move goes")
     state = serializers.ChoiceField(choices=["open", "approved", "rejected", "superseded"])
     base = serializers.IntegerField(allow_null=True, help_text="the revision it changes; null for a new note")
     tier = serializers.CharField()
@@ -74,6 +75,51 @@ class ProposalOut(serializers.Serializer[Any]):
     decided_at = serializers.DateTimeField(allow_null=True)
     decided_by = serializers.CharField(allow_null=True)
     decision_reason = serializers.CharField()
+
+
+class ApproveIn(serializers.Serializer[Any]):
+    shown = serializers.CharField(help_text="the sha256 of the text that was read")
+
+
+class RejectIn(serializers.Serializer[Any]):
+    reason = serializers.CharField()
+    close_path = serializers.BooleanField(required=False, help_text="never again for this path")
+
+
+class ReportIn(serializers.Serializer[Any]):
+    reason = serializers.CharField(help_text="what is wrong with it, and how you know")
+
+
+class ReportOut(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    note = serializers.CharField()
+    path = serializers.CharField()
+    revision = serializers.IntegerField()
+    reason = serializers.CharField()
+    author = serializers.CharField()
+    state = serializers.ChoiceField(choices=["open", "closed"])
+    created_at = serializers.DateTimeField()
+
+
+class MoveIn(serializers.Serializer[Any]):
+    path = serializers.CharField()
+    reason = serializers.CharField(required=False)
+
+
+class ImportedOut(serializers.Serializer[Any]):
+    path = serializers.CharField()
+    outcome = serializers.ChoiceField(
+        choices=["created", "updated", "unchanged", "merged", "proposed", "conflict", "refused"]
+    )
+    note = serializers.CharField(allow_null=True)
+    proposal = serializers.CharField(allow_null=True)
+    detail = serializers.CharField()
+
+
+class ImportOut(serializers.Serializer[Any]):
+    signature = serializers.CharField(help_text="valid: signed here; other: signed elsewhere; none: not signed")
+    counts = serializers.DictField(child=serializers.IntegerField())
+    items = ImportedOut(many=True)
 
 
 class ProposalWholeOut(ProposalOut):
@@ -133,6 +179,7 @@ def proposal(shown: Proposal) -> dict[str, Any]:
         "space": shown.note.space,
         "path": shown.note.path,
         "operation": shown.operation,
+        "target": shown.target or None,
         "state": shown.state,
         "base": shown.base.number if shown.base else None,
         "tier": f"T{shown.tier}",
@@ -165,3 +212,16 @@ def lines(sources: list[Source]) -> list[dict[str, Any]]:
         }
         for (number, line), cited in events.items()
     ]
+
+
+def report(shown: NoteReport) -> dict[str, Any]:
+    return {
+        "id": shown.public_id,
+        "note": shown.note.public_id,
+        "path": shown.note.path,
+        "revision": shown.revision.number,
+        "reason": shown.reason,
+        "author": shown.author_label,
+        "state": "closed" if shown.closed_at else "open",
+        "created_at": shown.created_at,
+    }

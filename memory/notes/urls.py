@@ -2,11 +2,15 @@
 
 from django.urls import path
 
-from memory.notes import api, views
+from memory.notes import api, change_api, govern_views, views
 
 api_patterns = [
     # Before notes/<id>: a path may look like anything.
     path("notes/by-path/<path:address>", api.by_path, name="api-note-by-path"),
+    path("notes/export", change_api.export, name="api-notes-export"),
+    path("notes/import", change_api.take_in, name="api-notes-import"),
+    path("notes/<str:note_id>/move", change_api.move, name="api-note-move"),
+    path("notes/<str:note_id>/reports", change_api.report, name="api-note-reports"),
     path("notes/<str:note_id>", api.show_note, name="api-note"),
     path("notes/<str:note_id>/revisions", api.list_revisions, name="api-note-revisions"),
     path("proposals", api.list_proposals, name="api-proposals"),
@@ -15,6 +19,13 @@ api_patterns = [
     path("proposals/<str:proposal_id>/reject", api.reject, name="api-proposal-reject"),
 ]
 page_patterns = [
+    path("rules/", govern_views.rule_list, name="rules"),
+    path("rules/<str:public_id>/remove/", govern_views.rule_remove, name="rule_remove"),
+    path("reports/<str:public_id>/close/", govern_views.report_close, name="report_close"),
+    path("proposals/<str:public_id>/undo/", govern_views.proposal_undo, name="proposal_undo"),
+    path("notes/<str:public_id>/keep/", govern_views.note_keep, name="note_keep"),
+    path("notes/<str:public_id>/move/", govern_views.note_move, name="note_move"),
+    path("notes/<str:public_id>/lines/", govern_views.note_blame, name="note_blame"),
     path("proposals/<str:public_id>/", views.proposal, name="proposal"),
     path("proposals/<str:public_id>/approve/", views.proposal_approve, name="proposal_approve"),
     path("proposals/<str:public_id>/reject/", views.proposal_reject, name="proposal_reject"),

@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.notes import reading, review, shown
+from memory.notes import reading, review, rules, shown, undoing
 from memory.notes.frontmatter import with_fields
 from memory.notes.markdown import ids_in
 from memory.notes.markdown import render as to_html
@@ -21,7 +21,8 @@ from memory.tenants.access import Refused, TenantRequest, needs
 
 def the_proposal(request: TenantRequest, public_id: str) -> Proposal:
     """The proposal, where it is this team's and not another member's own."""
-    found = request.tenant.proposals.select_related("note", "note__member", "note__project", "base", "decided_by")
+    with_it = ("note", "note__member", "note__project", "base", "decided_by", "seen_by")
+    found = request.tenant.proposals.select_related(*with_it)
     proposal = get_object_or_404(found, public_id=public_id)
     if proposal.note.member_id and str(proposal.note.member_id) != request.actor.member_pk:
         raise Http404
@@ -64,6 +65,9 @@ def show_proposal(request: TenantRequest, seen: Proposal, *, problem: str = "", 
         "is_closed": seen.state == "rejected" and seen.note.tombstones.filter(line__isnull=True).exists(),
         "deletes": deletes,
         "decides": review.may_decide(request.actor, seen.note),
+        "undoes": undoing.may_undo(seen, by=request.actor),
+        "verdict": rules.verdict(seen.note),
+        "is_first": seen.state == "open" and str(seen.seen_by_id) == request.actor.member_pk,
         "change": shown.between(base, "" if deletes else text),
         "evidence": shown.evidence(seen, text=text, base="" if deletes else base),
         "position": place.position,
@@ -227,6 +231,8 @@ def editor(request: TenantRequest, edited: Note | None) -> HttpResponse:
     """The form of a note's text. Whoever may approve publishes; others propose."""
     current = edited.current if edited else None
     publishes = request.actor.may("note.edit") or bool(edited and edited.member_id)
+    if edited and rules.require_open(edited).four_eyes and not edited.member_id:
+        publishes = False
     text = request.POST.get("text", current.text if current else EMPTY_NOTE).replace("\r\n", "\n")
     base = request.POST.get("revision") or (str(current.number) if current else "")
     context: dict[str, Any] = {
@@ -255,8 +261,12 @@ def save(request: TenantRequest, edited: Note | None, *, publishes: bool, base: 
     member = edited.member if edited else None
     seen = int(base) if base.isascii() and base.isdigit() and len(base) < 10 else None
     if publishes:
-        revision = review.write(request.tenant, path=path, text=text, by=request.actor, member=member, base=seen)
-        return redirect("note", request.tenant.slug, revision.note.public_id)
+        try:
+            written = review.write(request.tenant, path=path, text=text, by=request.actor, member=member, base=seen)
+        except rules.NeedsTwo:
+            messages.info(request, "Two people decide on this path, so your text waits as a proposal.")
+        else:
+            return redirect("note", request.tenant.slug, written.note.public_id)
     draft = review.Draft(path, text, reason=request.POST.get("message", ""), member=member, base=seen)
     proposed = review.propose(request.tenant, draft, by=request.actor)
     if proposed is None:
@@ -321,5 +331,6 @@ def note_delete(request: TenantRequest, slug: str, public_id: str) -> HttpRespon
 @needs("note.propose")
 def note_revert(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     read = the_note(request, public_id)
-    review.revert(read, to=get_object_or_404(read.revisions, number=number(request, "revision")), by=request.actor)
+    to = get_object_or_404(read.revisions.filter(blanked_at=None), number=number(request, "revision"))
+    review.revert(read, to=to, by=request.actor)
     return redirect("note", slug, public_id)

@@ -47,7 +47,7 @@ def within_reach(projects: Iterable[Project], member_pk: str | None) -> NoteQuer
 
 
 def in_order(notes: NoteQuerySet, home: Project | None = None) -> NoteQuerySet:
-    """By priority, use and path, so that the same memory is told in the same order.
+    """By priority, pins, use and path, so that the same memory is told in the same order.
 
     Notes of projects that were merged into `home` stand after its own.
     """
@@ -66,7 +66,7 @@ def in_order(notes: NoteQuerySet, home: Project | None = None) -> NoteQuerySet:
     ranks = [When(is_project & Q(path_key__endswith=f"/{name}"), then=Value(rank)) for name, rank in _USE.items()]
     use = Case(*ranks, default=Value(len(USEFUL)), output_field=IntegerField())
     found = notes.annotate(priority=priority, merged=merged, use=use)
-    return found.order_by("priority", "merged", "use", "path_key", "pk")
+    return found.order_by("priority", "merged", "-is_pinned", "use", "path_key", "pk")
 
 
 def is_record(note: Note) -> bool:

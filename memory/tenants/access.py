@@ -25,6 +25,8 @@ MAY: Final[dict[str, frozenset[str]]] = {
     "note.approve": REVIEWERS,
     "note.revert": REVIEWERS,
     "note.delete": REVIEWERS,
+    "note.purge": ADMINS,
+    "rule.manage": ADMINS,
     "session.read": EVERYONE | AGENT | DREAM,
     "session.delete": EVERYONE | AGENT,
     "session.delete_any": ADMINS | AGENT,
@@ -152,6 +154,13 @@ def needs(action: str) -> Callable[[View], View]:
 def public(view: View) -> View:
     """Mark a view that needs no login, no key and no tenant."""
     view.is_public = True  # type: ignore[attr-defined]
+    return view
+
+
+def also_by_session(view: View) -> View:
+    """Mark an API view, on top of all decorators, that a browser's session opens too, with its CSRF token."""
+    view.takes_sessions = True  # type: ignore[attr-defined]
+    view.csrf_exempt = False  # type: ignore[attr-defined]
     return view
 
 

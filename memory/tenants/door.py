@@ -4,6 +4,7 @@ import logging
 from contextlib import suppress
 
 import psycopg
+from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.core.handlers.exception import response_for_exception
 from django.db import InterfaceError, OperationalError
@@ -48,6 +49,11 @@ def away(exc: Exception) -> HttpResponse:
     log.error("the database does not answer: %s", exc)
     detail = "The database does not answer. Send the same again in a moment."
     return problems.response(problems.Problem(503, "unavailable", detail, headers={"Retry-After": "2"}))
+
+
+def is_by_session(request: HttpRequest) -> bool:
+    """Whether a browser asks: it has no key, and a session."""
+    return "HTTP_AUTHORIZATION" not in request.META and settings.SESSION_COOKIE_NAME in request.COOKIES
 
 
 def head_of(response: Response) -> Response:
@@ -96,6 +102,8 @@ class Door:
         request.resolver_match = match
         if getattr(match.func, "is_public", False) or getattr(match.func, "is_hot", False):
             return self.answer(request, match)
+        if getattr(match.func, "takes_sessions", False) and is_by_session(request):
+            return self.get_response(request)
         try:
             actor = key_actor(request)
             return self.persistently(request, match, actor)

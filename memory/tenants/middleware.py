@@ -16,6 +16,7 @@ from memory.tenants import audit, limits, rls
 from memory.tenants.access import Actor, Refused, member_actor
 from memory.tenants.keys import digest, is_well_formed
 from memory.tenants.models import Member, Tenant
+from memory.tenants.people import teams_of
 
 Response = HttpResponseBase
 Next = Callable[[HttpRequest], Response]
@@ -37,7 +38,20 @@ class TenantTransaction:
             return self.get_response(request)
         if getattr(match.func, "is_public", False) or request.path_info.startswith("/static/"):
             return self.get_response(request)
+        if request.path_info.startswith("/api/"):
+            return self.by_session(request)
         return self.as_member(request, str(match.kwargs.get("slug", "")))
+
+    def by_session(self, request: HttpRequest) -> Response:
+        """An API address asked by a browser: its team is named in X-Team, or the only one that the user has."""
+        if not request.user.is_authenticated:
+            return problems.response(problems.unauthenticated())
+        slugs = [team.tenant.slug for team in teams_of(str(request.user.pk))]
+        asked = request.headers.get("X-Team", slugs[0] if len(slugs) == 1 else "")
+        if asked not in slugs:
+            detail = "Name one of your teams by its slug in the header X-Team."
+            return problems.response(problems.Problem(400, "team_needed", detail))
+        return self.as_member(request, asked)
 
     def process_exception(self, request: HttpRequest, exc: Exception) -> HttpResponse | None:
         """What a view raised, before Django makes a page of it."""
@@ -176,5 +190,8 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
     """CSRF_FAILURE_VIEW: what happened, in our own words and on our own page."""
+    if problems.wants_json(request):
+        detail = "Send the page's CSRF token as X-CSRFToken, from the same site."
+        return problems.response(problems.Problem(403, "csrf", detail))
     detail = "This form was open for too long or in another browser. Nothing was changed: load the page and try again."
     return error_page(request, problems.Problem(403, "csrf", detail))

@@ -35,6 +35,7 @@ CROSSINGS: Final = (
     "service_figures",
     "body_months",
     "retention_due",
+    "blank_revision",
 )
 
 

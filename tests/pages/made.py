@@ -7,8 +7,8 @@ from django.utils import timezone
 from dream.models import Change, Run, Window
 from memory import ids
 from memory.events.models import Event, Project, ProjectRoot, Session
-from memory.notes import review
-from memory.notes.models import Note, Proposal, Revision
+from memory.notes import reporting, review, rules
+from memory.notes.models import Note, NoteReport, Proposal, Revision, Rule
 from memory.notes.publish import digest
 from memory.notes.review import Draft, Evidence
 from memory.recall.models import Telling, ToldNote
@@ -61,6 +61,16 @@ def note(tenant: Tenant, by: Member, *, path: str = PATH, text: str = TEXT, is_p
     with rls.tenant_scope(str(tenant.pk)):
         member = by if is_private else None
         return review.write(tenant, path=path, text=text, by=member_actor(by), member=member, base=None).note
+
+
+def rule(tenant: Tenant, by: Member, glob: str = "general/acme-only/**", *, mode: str = "review") -> Rule:
+    with rls.tenant_scope(str(tenant.pk)):
+        return rules.save(tenant, rules.Wanted(glob, mode), by=member_actor(by))
+
+
+def report(of: Note, by: Member, reason: str = "acme-only: it is wrong") -> NoteReport:
+    with rls.tenant_scope(str(of.tenant_id)):
+        return reporting.report(of, reason=reason, by=member_actor(by))[0]
 
 
 def rewritten(of: Note, by: Member, text: str) -> Revision:

@@ -1,0 +1,115 @@
+"""Taking an archive's notes in: what is new or changed is written or proposed, what meets other changes is merged.
+
+The manifest says which text each file was exported as; that revision is the common ancestor.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from memory.notes import merging, review, rules, texts
+from memory.notes.bundle import Bundle, File
+from memory.notes.holding import LostUpdate, live
+from memory.notes.models import Note
+from memory.notes.review import Draft
+from memory.tenants.access import Actor, Refused
+from memory.tenants.models import Member, Tenant
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What became of one file."""
+
+    path: str
+    outcome: str
+    note: str | None = None
+    proposal: str | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Space:
+    """Where the notes go, and who brings them."""
+
+    tenant: Tenant
+    member: Member | None
+    by: Actor
+
+    def note(self, key: str) -> Note | None:
+        rows = Note.objects.filter(tenant=self.tenant, member=self.member, path_key=key)
+        return rows.select_related("current").first()
+
+
+def take(bundle: Bundle, space: Space, *, reason: str = "Imported.") -> list[Imported]:
+    """Every file with what became of it, in order of the path. Importing the same twice changes nothing."""
+    return [bring(file, space, reason=reason) for file in sorted(bundle.files, key=lambda one: one.path.key)]
+
+
+def counts(imported: list[Imported]) -> dict[str, int]:
+    return dict(sorted(Counter(one.outcome for one in imported).items()))
+
+
+def bring(
+    file: File, space: Space, *, reason: str, base: Callable[[Note | None], str | None] | None = None
+) -> Imported:
+    """One file, taken in; `base` gives the common ancestor where the archive's hash does not."""
+    path = file.path.shown
+    try:
+        theirs = texts.clean(file.text, space.by).text
+        note = space.note(file.path.key)
+        current = live(note) if note else None
+        ours = current.text if current else None
+        ancestor = base(note) if base else _ancestor(note, file, theirs)
+        outcome = merging.merge(ancestor, ours, theirs)
+        if outcome.kind in ("same", "ours"):
+            return Imported(path, "unchanged", note.public_id if note else None)
+        wanted = outcome.text if outcome.is_clean else merging.on_top(ancestor, ours, theirs)
+        if outcome.is_clean and (written := _written(space, path, wanted or "", current.number if current else None)):
+            word = "created" if current is None else "merged" if outcome.kind == "merged" else "updated"
+            return Imported(path, word, written)
+        return _proposed(space, path, wanted or "", outcome, reason)
+    except review.InvalidNote as error:
+        return Imported(path, "refused", detail=str(error))
+    except (rules.Locked, LostUpdate) as error:
+        return Imported(path, "refused", detail=str(error))
+
+
+def _ancestor(note: Note | None, file: File, theirs: str) -> str | None:
+    """The text that the file was exported as; an older text of the note itself is its own ancestor."""
+    if note is None:
+        return None
+    for digest in (file.sha256, None):
+        if digest is not None and (found := _with_hash(note, digest)) is not None:
+            return found
+    return theirs if note.revisions.filter(text=theirs).exists() else None
+
+
+def _with_hash(note: Note, digest: str) -> str | None:
+    try:
+        raw = bytes.fromhex(digest)
+    except ValueError:
+        return None
+    found = note.revisions.filter(sha256=raw, blanked_at=None).first()
+    return found.text if found else None
+
+
+def _written(space: Space, path: str, text: str, base: int | None) -> str | None:
+    """The note, where this actor may write it at once; None where it has to be proposed."""
+    if space.by.kind not in texts.UNCITED:
+        return None
+    try:
+        written = review.write(space.tenant, path=path, text=text, by=space.by, member=space.member, base=base)
+    except (rules.NeedsTwo, Refused):
+        return None
+    return written.note.public_id
+
+
+def _proposed(space: Space, path: str, text: str, outcome: merging.Outcome, reason: str) -> Imported:
+    why = (
+        reason if outcome.is_clean else f"{reason} The note was changed here too; where both meet, this is the import."
+    )
+    made = review.propose(space.tenant, Draft(path, text, reason=why, member=space.member), by=space.by)
+    if made is None:
+        return Imported(path, "unchanged")
+    word = "conflict" if not outcome.is_clean else "proposed" if made.state == "open" else "updated"
+    return Imported(path, word, made.note.public_id, made.public_id, why)

@@ -1,0 +1,54 @@
+"""Another path for a note. The old one leads to it from then on, in addresses and in other notes' links."""
+
+from django.db import transaction
+
+from memory.notes import paths, rules
+from memory.notes.holding import live, locked, require_may
+from memory.notes.models import Note, Redirect, Rule
+from memory.notes.publish import project_of
+from memory.tenants import audit
+from memory.tenants.access import Actor
+
+
+class PathTaken(Exception):
+    """Another note stands, stood or is proposed at the path."""
+
+
+def move(note: Note, to: str, *, by: Actor) -> Note:
+    """Move the note at once. Raises Refused, InvalidPath, PathTaken, Locked, NeedsTwo."""
+    target = paths.clean_path(to)
+    with transaction.atomic():
+        note = locked(note)
+        require_may(by, "note.edit", note)
+        rules.require_one(note, by)
+        before = note.path
+        apply(note, target, by=by)
+        audit.record(by, "note.move", note.public_id, before=before, after=note.path)
+    return note
+
+
+def require_free(note: Note, target: paths.NotePath) -> None:
+    """Raises PathTaken, and Locked where the rule of the target locks it."""
+    there = Note.objects.filter(tenant_id=note.tenant_id, member=note.member, path_key=target.key)
+    other = there.exclude(pk=note.pk).first()
+    if other is not None:
+        what = "There is a note" if live(other) else "A note was deleted or is proposed"
+        raise PathTaken(f"{what} at {target.shown} already. Choose another path.")
+    if note.member_id is None:
+        rule = rules.first(Rule.objects.filter(tenant_id=note.tenant_id).order_by("position", "glob"), target.key)
+        if rule.mode == "locked":
+            raise rules.Locked(f"The rule {rule.glob} locks {target.shown}. Choose another path.")
+
+
+def apply(note: Note, target: paths.NotePath, *, by: Actor) -> None:
+    """Give the note its new path; the caller holds its row and has asked who may. Raises PathTaken, Locked."""
+    require_free(note, target)
+    if target.key != note.path_key:
+        known = Redirect.objects.filter(member=note.member)
+        known.filter(path_key=target.key).delete()
+        known.update_or_create(
+            tenant_id=note.tenant_id, member=note.member, path_key=note.path_key, defaults={"note": note}
+        )
+    note.path, note.path_key = target.shown, target.key
+    note.project = project_of(note)
+    note.save(update_fields=["path", "path_key", "project"])
