@@ -35,6 +35,13 @@ class SeenEvent:
     agent_id: str | None
     tool: str | None
     payload: dict[str, Any]
+    # When it came in: hooks of most harnesses tell no time of their own.
+    heard: datetime | None = None
+
+    @property
+    def time(self) -> datetime | None:
+        """When it happened, as far as it is known."""
+        return self.at or self.heard
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,10 @@ class Change(TenantOwned):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "proposal"], name="a_change_is_made_once_a_run")]
 
+    @property
+    def kind_name(self) -> str:
+        return self.kind.replace("_", " ")
+
     def __str__(self) -> str:
         return f"{self.run_id} {self.proposal_id}"
 

@@ -82,7 +82,7 @@ class Desk:
     def time_of(self, sources: Sequence[str]) -> Any:
         """When the sources happened, the last of them; of a line without a source, when the last event did."""
         seen = [self.shown[each] for each in sources] or list(self.shown.values())
-        return max((event.at for event in seen if event.at), default=None)
+        return max((event.time for event in seen if event.time), default=None)
 
     def _twin(self, path: paths.NotePath, body: str) -> KnownNote | None:
         """A note that says most of this already, in the same family: it is edited instead."""
@@ -115,9 +115,10 @@ class Desk:
             text = head + body
         else:
             text = frontmatter.compose(known, body)
-        reason = str(raw.get("reason") or "")[:300]
+        reason = str(raw.get("reason") or "").strip()[:300]
+        reason += "." if reason and reason[-1].isalnum() and kept and kept.superseded else ""
         for old, new in kept.superseded if kept else ():
-            reason += f" Replaces “{old.strip()[:120]}”{self._since(new, draft.cited)}."
+            reason += f" Replaces “{old.strip().removeprefix('- ')[:120]}”{self._since(new, draft.cited)}."
         made = Proposed(str(path), text, tuple(draft.cited), _reason(reason, draft.cited), kind=draft.kind)
         found = self._fitting(self.placed(made))
         if not found:

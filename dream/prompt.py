@@ -121,7 +121,7 @@ def compose(asked: Asked) -> str:
 
 def line(event: SeenEvent) -> str:
     """One event: a prompt whole, a call as one line with its outcome, an error whole, a file's text never."""
-    at = f" {event.at:%Y-%m-%d %H:%M}" if event.at else ""
+    at = f" {event.time:%Y-%m-%d %H:%M}" if event.time else ""
     who = f" by {event.member}" if event.member else ""
     head = f"[{event.id}]{at}"
     match event.name:

@@ -179,6 +179,7 @@ def _seen(row: Event, session_id: str, found: dict[str, Any]) -> SeenEvent:
         agent_id=row.agent_id or None,
         tool=row.tool or None,
         payload=found,
+        heard=row.received_at,
     )
 
 

@@ -46,7 +46,7 @@ def test_a_contradiction_takes_the_place_of_the_old_line_and_says_since_when() -
     made = only(op("rewrite", "rules", "# Rules\n\n- No Friday deploys from now on [evt_1]\n- Tabs, not spaces"))
     assert "are allowed" not in made.text
     assert "- No Friday deploys since 2026-03-04\n- Tabs, not spaces\n" in made.text
-    assert "Replaces “- Deploys on Friday are allowed” since 2026-03-04" in made.reason
+    assert "Replaces “Deploys on Friday are allowed” since 2026-03-04" in made.reason
     assert "tags: [a, b]" in made.text, "the other fields stay"
 
 
