@@ -4,11 +4,10 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST
 
-from dream import budget, reading, run, undo
-from dream.models import Change, Quarantined, Run
+from dream import budget, reading, run, store, undo
+from dream.models import Change, Run
 from dream.shown import show_dream, show_dreams
 from memory.llm import UnknownModel
-from memory.tenants import audit
 from memory.tenants.access import TenantRequest, needs
 
 LONGEST_PROMPT = 20_000
@@ -101,7 +100,5 @@ def dream_budget(request: TenantRequest, slug: str) -> HttpResponse:
 def event_again(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     """Let the next dream read an event again that stands aside."""
     event = get_object_or_404(request.tenant.events, public_id=public_id)
-    aside = Quarantined.objects.filter(session_id=event.session_id, seq=event.seq)
-    if aside.update(is_again=True):
-        audit.record(request.actor, "dream.again", public_id)
+    store.read_again(event, by=request.actor)
     return redirect("inbox", slug)

@@ -21,6 +21,7 @@ from memory.notes.models import Note, Proposal, Source
 from memory.notes.paths import InvalidPath, path_key
 from memory.notes.publish import supersede
 from memory.notes.review import Draft, Evidence
+from memory.tenants import audit
 from memory.tenants.access import Actor
 from memory.tenants.models import Member, Tenant
 
@@ -292,3 +293,12 @@ def _kept(proposed: Proposed, member: Member | None) -> list[Evidence]:
     stays = {line.strip() for line in proposed.text.splitlines()} - {cited.line.strip() for cited in proposed.cited}
     rows = Source.objects.filter(proposal=waiting).order_by("position", "pk")
     return [Evidence(row.line, str(row.event_id), row.tier) for row in rows if row.line.strip() in stays]
+
+
+def read_again(event: Event, *, by: Actor) -> bool:
+    """Let the next dream read an event that was put aside; False where it was not."""
+    aside = Quarantined.objects.filter(session_id=event.session_id, seq=event.seq)
+    if not aside.update(is_again=True):
+        return False
+    audit.record(by, "dream.again", event.public_id)
+    return True

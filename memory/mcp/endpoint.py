@@ -125,7 +125,7 @@ def _refuse_strangers(request: HttpRequest) -> None:
         request.get_host()
     except DisallowedHost:
         advice = "This server goes by another name: TEAM_MEMORY_PUBLIC_URL, or one of TEAM_MEMORY_ALLOWED_HOSTS."
-        raise Problem(421, "strange_host", advice) from None
+        raise Problem(403, "strange_host", advice) from None
     origin = request.headers.get("Origin")
     if origin is None:
         return

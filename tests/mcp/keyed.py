@@ -25,7 +25,7 @@ def keyed(address: str, secret: str) -> Iterator[str]:
             content = answer.read()
             self.send_response(answer.status)
             for name, value in answer.getheaders():
-                if name.lower() not in ("content-length", "connection", "date", "server"):
+                if name.lower() not in ("content-length", "transfer-encoding", "connection", "date", "server"):
                     self.send_header(name, value)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()

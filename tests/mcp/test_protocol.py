@@ -69,7 +69,7 @@ def test_a_session_that_nobody_gave_is_404(agent) -> None:
 @pytest.mark.parametrize(
     "headers,status",
     [
-        ({"Host": "evil.example"}, 421),
+        ({"Host": "evil.example"}, 403),
         ({"Origin": "http://evil.example"}, 403),
         ({"Origin": "null"}, 403),
         ({"Origin": "http://localhost:6274"}, 200),
