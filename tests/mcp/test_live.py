@@ -33,7 +33,7 @@ def served(workers: int):
     """The address of granian with several web processes, as `start` runs them."""
     address = f"http://127.0.0.1:{free_port()}"
     command = f"{sys.executable} -m granian --interface wsgi --port {address.rsplit(':', 1)[1]} --no-ws --http 1"
-    command += f" --workers {workers} --blocking-threads 24 memory.wsgi:application"
+    command += f" --workers {workers} --blocking-threads 24 --workers-kill-timeout 5 memory.wsgi:application"
     environment = {**os.environ, "TEAM_MEMORY_PUBLIC_URL": address}
     server = subprocess.Popen(command.split(), env=environment, cwd=database.ROOT, stdout=subprocess.DEVNULL)
     try:
@@ -44,7 +44,12 @@ def served(workers: int):
         yield address
     finally:
         server.terminate()
-        server.wait(20)
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            # Its workers tie their lives to it.
+            server.kill()
+            server.wait()
 
 
 async def _calls(address: str, secret: str, mode: str, many: int) -> int:
