@@ -7,7 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ from tests import database
 pytestmark = pytest.mark.slow
 SESSIONS = Path(__file__).resolve().parent.parent / "data" / "sessions"
 LEASE = 20
-KILLS = 10
+KILLS = 20
+AWAY = 60
 
 
 def environment() -> dict[str, str]:
@@ -74,7 +75,45 @@ def worker(log: Path) -> Any:
     return celery(log, "worker", "-O", "fair", "-c", "2", "--without-gossip", "--without-mingle", "--without-heartbeat")
 
 
-def test_ten_kills_lose_nothing_and_say_nothing_twice(acme: Any, alice: Any, tmp_path: Path) -> None:
+@contextmanager
+def broker_away() -> Iterator[None]:
+    """The queue can't be reached while the block runs; the tables can."""
+    with database.SERVER_OF_TESTS.superuser() as server:
+        server.execute("ALTER ROLE tm_broker NOLOGIN")
+        server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'tm_broker'")
+        try:
+            yield
+        finally:
+            server.execute("ALTER ROLE tm_broker LOGIN")
+
+
+class Pair:
+    """Two workers; whichever holds the dream is killed, and another one is started in its place."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self.stack = ExitStack()
+        self.children: list[subprocess.Popen[bytes]] = []
+
+    def fill(self) -> None:
+        self.children = [child for child in self.children if child.poll() is None]
+        while len(self.children) < 2:
+            self.children.append(self.stack.enter_context(worker(self.log)))
+
+    def kill_holder(self, owner: str) -> bool:
+        """Kill the worker of which a process holds the dream; the owner's name has its pid in it."""
+        with suppress(ProcessLookupError, IndexError, ValueError):
+            group = os.getpgid(int(owner.split(":")[1]))
+            for child in self.children:
+                if child.pid == group:
+                    kill(child)
+                    return True
+        return False
+
+
+def test_twenty_kills_and_a_lost_broker_lose_nothing_and_say_nothing_twice(
+    acme: Any, alice: Any, tmp_path: Path
+) -> None:
     pk = str(acme.pk)
     folders = [SESSIONS / "attio-mcp-server", SESSIONS / "templar"]
     import_paths(acme, folders, member=alice, step=lambda done, total: None)
@@ -96,20 +135,25 @@ def test_ten_kills_lose_nothing_and_say_nothing_twice(acme: Any, alice: Any, tmp
 
     killed = 0
     log = tmp_path / "worker.log"
-    with celery(tmp_path / "beat.log", "beat", "--pidfile=", "-s", str(tmp_path / "beat")):
+    pair = Pair(log)
+    with pair.stack, celery(tmp_path / "beat.log", "beat", "--pidfile=", "-s", str(tmp_path / "beat")):
         for place in range(KILLS):
-            with worker(log) as child:
-                assert wait_for(taken, 120), log.read_text()[-3000:]
-                time.sleep(0.1 * place)
-                kill(child)
-                killed += not over()
-                dead.add(owner())
+            pair.fill()
+            assert wait_for(taken, 180), log.read_text()[-3000:]
+            time.sleep(0.1 * (place % 10))
+            holder = owner()
+            is_over = over()
+            killed += pair.kill_holder(holder) and not is_over
+            dead.add(holder)
+            if place == KILLS // 2:
+                with broker_away():
+                    time.sleep(AWAY)
         last_kill = time.monotonic()
-        with worker(log):
-            assert wait_for(taken, 120), log.read_text()[-3000:]
-            again = time.monotonic() - last_kill
-            assert wait_for(over, 300), log.read_text()[-3000:]
-            drained = time.monotonic() - last_kill
+        pair.fill()
+        assert wait_for(taken, 180), log.read_text()[-3000:]
+        again = time.monotonic() - last_kill
+        assert wait_for(over, 300), log.read_text()[-3000:]
+        drained = time.monotonic() - last_kill
     with tenant_scope(pk):
         run.refresh_from_db()
         print(f"\n{killed} of {KILLS} kills in mid-dream, {run.events_read} events in {run.windows.count()} windows")
