@@ -11,6 +11,7 @@ from cache_admin import shapes, store
 from cache_admin.keys import read_call
 from cache_admin.lookup import Answer, Asked, MayNotUse, UnknownKey, look
 from cache_admin.respond import CACHE, refused, said, told
+from cache_admin.shapes import CONTEXT
 from memory.problems import Problem, unauthenticated
 from memory.tenants.access import TenantRequest, brings_own_transaction, needs
 from memory.tenants.middleware import bearer, key_actor
@@ -73,20 +74,6 @@ def tool_store(request: TenantRequest, key: str) -> HttpResponse:
 _PROBLEM: Final = {"description": "application/problem+json", "content": {"application/problem+json": {}}}
 _TEXT: Final = {"type": "string"}
 _OBJECT: Final = {"type": "object"}
-CONTEXT: Final = {
-    "type": "object",
-    "properties": {
-        "project": {"type": "string", "description": "Id, slug or git remote."},
-        "root": {"type": "string", "description": "The workspace root: paths below it are shared between machines."},
-        "scope": {"type": "string", "enum": ["member", "thread", "project", "team"]},
-        "thread": _TEXT,
-        "session": {"type": "string", "description": "A session that was given a result gets only its id again."},
-        "environment": {
-            "type": "object",
-            "description": "What else the answer hangs on: versions, flags, tree digest.",
-        },
-    },
-}
 describe(
     "/api/v1/cache/tools/lookup",
     "post",

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from cache_admin.api import CONTEXT
+from cache_admin.shapes import CONTEXT
 from memory.tenants.rest import describe
 
 _PROBLEM: Final = {"description": "application/problem+json", "content": {"application/problem+json": {}}}

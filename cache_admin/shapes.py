@@ -132,7 +132,7 @@ def _asked(body: Mapping[str, Any], arguments: Mapping[str, Any]) -> Asked:
         thread=text(context, "thread", at="context."),
         scope=scope,
         session=text(context, "session", at="context."),
-        have=tuple(have),
+        have=tuple(one.replace("\0", "\ufffd") for one in have),
         want="result" if want == "result" else "",
         held=text(body, "lease"),
         lease_s=whole(body, "lease_s", least=1, most=600) or 0,
@@ -347,3 +347,20 @@ def incident(body: Mapping[str, Any]) -> Incident:
     if told.key and not told.result_id:
         key(told.key)
     return told
+
+
+# How the API describes where a call is made from.
+CONTEXT: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "project": {"type": "string", "description": "Id, slug or git remote."},
+        "root": {"type": "string", "description": "The workspace root: paths below it are shared between machines."},
+        "scope": {"type": "string", "enum": ["member", "thread", "project", "team"]},
+        "thread": {"type": "string"},
+        "session": {"type": "string", "description": "A session that was given a result gets only its id again."},
+        "environment": {
+            "type": "object",
+            "description": "What else the answer hangs on: versions, flags, tree digest.",
+        },
+    },
+}

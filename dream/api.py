@@ -13,6 +13,7 @@ from dream import reading, undo
 from dream import run as dreams
 from dream.models import Change, Run, Window
 from memory.events.models import Session
+from memory.graph.answers import idempotent
 from memory.graph.lookup import absent
 from memory.llm import UnknownModel
 from memory.paging import Page
@@ -167,6 +168,7 @@ def _undone(one: undo.Undone) -> dict[str, Any]:
 @extend_schema(methods=["POST"], operation_id="dreams_start", request=None, responses={202: StartedSerializer})
 @api_view(["GET", "POST"])
 @needs("dream.read")
+@idempotent
 def dream_list(request: Any) -> Response:
     """The team's dreams, latest first; POST starts one."""
     if request.method == "POST":
@@ -281,7 +283,10 @@ def session_delete(request: Any, session_id: str) -> Response:
     session: Session | None = request.tenant.sessions.filter(public_id=session_id).first()
     if session is None:
         raise absent(request.tenant, session_id)
-    gone = forgetting.forget(session, by=request.actor, keep_report=kept == "true")
+    try:
+        gone = forgetting.forget(session, by=request.actor, keep_report=kept == "true")
+    except Session.DoesNotExist:  # another request deleted it a moment ago
+        raise absent(request.tenant, session_id) from None
     return Response({"id": session_id, "deleted": True, **asdict(gone)})
 
 

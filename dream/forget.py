@@ -45,7 +45,8 @@ def may_forget(session: Session, by: Actor) -> bool:
 def forget(session: Session, *, by: Actor, keep_report: bool = False) -> Forgotten:
     """Delete a session in the bound transaction. With `keep_report` the worker it was stays, and so do drafts of notes.
 
-    What was approved stays: a note is the team's, and its citation says "deleted". Raises Refused.
+    What was approved stays: a note is the team's, and its citation says "deleted". Raises Refused, and
+    Session.DoesNotExist where another request was first.
     """
     if not may_forget(session, by):
         require(by, "session.delete_any")

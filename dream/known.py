@@ -59,7 +59,7 @@ def notes(
         names += 0 if is_whole else tokens.count(note.path) + 1
         if not is_whole and names > NAMES_BUDGET:
             break
-        shown.append(KnownNote(note.path, text, by_person, is_whole, _is_pinned(text)))
+        shown.append(KnownNote(note.path, text, by_person, is_whole, note.is_pinned or _is_pinned(text)))
     # By path, so that the same notes are the same bytes for the provider's cache.
     return tuple(sorted(shown, key=lambda note: (not note.is_whole, paths.path_key(note.path))))
 

@@ -76,7 +76,10 @@ def session(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
 @needs("session.delete")
 def session_delete(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     read: Session = get_object_or_404(request.tenant.sessions.all(), public_id=public_id)
-    gone = forgetting.forget(read, by=request.actor, keep_report=request.POST.get("keep_report") == "on")
+    try:
+        gone = forgetting.forget(read, by=request.actor, keep_report=request.POST.get("keep_report") == "on")
+    except Session.DoesNotExist:  # another request deleted it a moment ago
+        return redirect("sessions", slug)
     messages.success(request, f"The session is deleted, with its {gone.events:,} events.")
     return redirect("sessions", slug)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, Literal
@@ -136,7 +137,9 @@ class Provider:
         if self.model.startswith("anthropic:"):
             wanted["cache"] = {"messages": bool(before)}
         try:
-            response = model_request_sync(self._model(), talk, model_settings=wanted)
+            # In a thread of its own: where the caller's has an event loop, another can't run beside it.
+            with ThreadPoolExecutor(1) as apart:
+                response = apart.submit(model_request_sync, self._model(), talk, model_settings=wanted).result()
         except AgentRunError as why:
             raise _failure(why) from why
         return _answer(response, self.price, most)

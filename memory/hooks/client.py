@@ -1004,11 +1004,14 @@ class Later(Exception):
     """The server can't take it now; what waits goes on waiting."""
 
 
-def start_flusher(spool: Spool, target: Target) -> None:
-    """See to it that a process delivers the spool, which outlives this one and its parent."""
+def start_flusher(spool: Spool, target: Target, *, is_asked: bool = False) -> None:
+    """See to it that a process delivers the spool, which outlives this one and its parent.
+
+    Hooks come many a second, and one of them is enough; what a person asks for (`is_asked`) waits for no other.
+    """
     mark = spool.path("started")
     try:
-        if time.time() - os.stat(mark).st_mtime < 1.0:
+        if not is_asked and time.time() - os.stat(mark).st_mtime < 1.0:
             return
     except OSError:
         pass
@@ -1624,6 +1627,10 @@ def watch(options: Any) -> int:
     target = target_for(root)
     if target is None:
         raise Refused("There is no address and key. Run the install command that the Connect page shows.")
+    import signal
+
+    # A shell that starts it in the background lets it ignore Ctrl-C's signal; `kill -INT` must end it all the same.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     seen, pause = watched(root), options.interval
     waiting: dict[str, None] = {}
     print(f"Watching {len(seen)} files below {root}.", flush=True)
@@ -2577,7 +2584,7 @@ def install(options: Any) -> int:
     save_credentials(url, key, project)
     _install_script()
     for spool in old:
-        start_flusher(spool, Target(url, key, project or "default"))
+        start_flusher(spool, Target(url, key, project or "default"), is_asked=True)
     for change in needed:
         apply(change)
     for change in changes:

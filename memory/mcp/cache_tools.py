@@ -86,8 +86,8 @@ def analysis(by: Caller, asked: Mapping[str, Any]) -> dict[str, Any]:
     items = asked.get("items", []) + ([one] if one else [])
     wanted, project = shapes.batch({"items": items, "context": context})
     project_pk = projects.pk_of(by.tenant, project, by=by.actor)
-    found = plain(analyses.look(by.tenant, wanted, by=by.actor, project_pk=project_pk))
-    hits = sum(entry["status"] == "hit" for entry in found)
+    looked, hits = analyses.look(by.tenant, wanted, by=by.actor, project_pk=project_pk)
+    found = orjson.loads(orjson.dumps(looked))
     return fitted(
         found,
         lambda shown: {

@@ -129,7 +129,10 @@ def _refuse_strangers(request: HttpRequest) -> None:
     origin = request.headers.get("Origin")
     if origin is None:
         return
-    host = urlsplit(origin).hostname or ""
+    try:
+        host = urlsplit(origin).hostname or ""
+    except ValueError:
+        host = ""
     allowed = [*settings.ALLOWED_HOSTS, urlsplit(settings.PUBLIC_URL).hostname or ""]
     if not host or not validate_host(f"[{host}]" if ":" in host else host, allowed):
         raise Problem(403, "strange_origin", "Pages of other sites may not call this. Call it without an Origin.")

@@ -99,8 +99,8 @@ def read(raw: bytes) -> Bundle:
             raise
         raise InvalidBundle("not_a_zip", "Send a zip archive of .md files; this one is damaged.") from None
     except Exception as error:
-        # zlib.error and struct.error have no common base, and are what a damaged archive raises.
-        if type(error).__module__ not in ("zlib", "struct"):
+        # The errors of zlib, lzma and struct have no common base, and are what a damaged archive raises.
+        if type(error).__module__ not in ("zlib", "_lzma", "struct"):
             raise
         raise InvalidBundle("not_a_zip", "Send a zip archive of .md files; this one is damaged.") from None
     manifest, signature = _manifest(contents.pop(MANIFEST, None))

@@ -32,7 +32,7 @@ def space_of(name: str, *, by: Actor) -> Space:
     if name == TEAM:
         return Space(None)
     handle = name.removeprefix(PRIVATE)
-    if handle == name or by.member_pk is None:
+    if handle == name or "\0" in handle or by.member_pk is None:
         raise UnknownSpace(name)
     member = Member.objects.current().filter(pk=by.member_pk, handle=handle).first()
     if member is None:

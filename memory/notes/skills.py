@@ -15,6 +15,7 @@ FOLDER: Final = "skills/"
 MAX_NAME: Final = 64
 MAX_DESCRIPTION: Final = 1024
 MAX_HEAD: Final = 32 * 1024
+MOST_BRACKETS: Final = 200
 _HEAD = re.compile(r"\A---\n(.*?\n)---\n", re.DOTALL)
 _PATH: Final = "team-memory-path"
 _FRONTMATTER: Final = "team-memory-frontmatter"
@@ -89,10 +90,11 @@ def _redescribed(note: str, description: str) -> str:
 
 
 def _fields(head: str) -> dict[str, Any]:
-    if len(head) > MAX_HEAD:
+    # The reader goes a level deeper at each bracket, and takes seconds to find that it can't.
+    if len(head) > MAX_HEAD or head.count("[") + head.count("{") > MOST_BRACKETS:
         return {}
     try:
         fields = yaml.load(head, Loader=yaml.BaseLoader)  # noqa: S506 - builds texts, lists and mappings only
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError):
         return {}
     return fields if isinstance(fields, dict) else {}

@@ -28,7 +28,7 @@ MAY: Final[dict[str, frozenset[str]]] = {
     "note.purge": ADMINS,
     "rule.manage": ADMINS,
     "session.read": EVERYONE | AGENT | DREAM,
-    "session.delete": EVERYONE | AGENT,
+    "session.delete": WRITERS | AGENT,
     "session.delete_any": ADMINS | AGENT,
     "event.record": WRITERS | AGENT,
     "graph.read": EVERYONE | AGENT | DREAM,

@@ -68,11 +68,14 @@ def key_rotate(request: TenantRequest, slug: str, key_id: str) -> HttpResponse:
     """A new secret; the old one stays good for as long as asked."""
     key = get_object_or_404(keys.revocable_keys(request.tenant, by=request.actor), public_id=key_id)
     form = OverlapForm(request.POST)
-    hours = int(form.cleaned_data["overlap"]) if form.is_valid() else 24
+    if not form.is_valid():
+        messages.error(request, "Nothing was changed: choose for how long the old key stays good.")
+        return redirect("keys", slug)
     try:
-        made, secret = keys.rotate_key(key, overlap=timedelta(hours=hours), by=request.actor)
+        overlap = timedelta(hours=int(form.cleaned_data["overlap"]))
+        made, secret = keys.rotate_key(key, overlap=overlap, by=request.actor)
     except keys.NotUsable:
-        messages.error(request, "This key has ended: make a new one.")
+        messages.error(request, "This key has ended, or was replaced before: make a new one, or replace that.")
         return redirect("keys", slug)
     return _list(request, KeyForm(role=request.actor.role), made=made, secret=secret, replaced=key)
 

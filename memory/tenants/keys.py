@@ -26,7 +26,7 @@ MOST_OVERLAP: Final = timedelta(days=7)
 
 
 class NotUsable(Exception):
-    """The key is revoked or expired."""
+    """The key is revoked, expired, or replaced already."""
 
 
 def base62(number: int, width: int) -> str:
@@ -96,6 +96,8 @@ def rotate_key(key: AgentKey, *, overlap: timedelta, by: Actor) -> tuple[AgentKe
     locked = AgentKey.objects.select_for_update().get(pk=key.pk)
     now = timezone.now()
     if locked.revoked_at or (locked.expires_at and locked.expires_at <= now):
+        raise NotUsable(locked.public_id)
+    if AgentKey.objects.filter(rotated_from=locked, revoked_at__isnull=True).exists():
         raise NotUsable(locked.public_id)
     made = make_key(
         key.member,

@@ -161,7 +161,7 @@ def test_a_folder_of_a_newer_format_is_refused(tmp_path):
         Embedded(tmp_path).start()
 
 
-@pytest.mark.parametrize(("version", "words"), [("99", "newer than"), ("15", "back up with the former version")])
+@pytest.mark.parametrize(("version", "words"), [("99", "newer than"), ("15", "With the version you had")])
 def test_a_folder_of_another_postgresql_is_refused(server, version, words):
     server.stop()
     file = server.home.path / "pg" / "PG_VERSION"
