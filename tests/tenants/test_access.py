@@ -42,6 +42,11 @@ def audited(tenant: Any) -> list[tuple[str, str]]:
         return list(AuditEntry.objects.order_by("seq").values_list("action", "outcome"))
 
 
+def key_count(tenant: Any) -> int:
+    with rls.tenant_scope(str(tenant.pk)):
+        return AgentKey.objects.count()
+
+
 def test_a_key_is_made_as_asked_and_shown_once(acme: Any, alice: Any, logged_in: Any) -> None:
     browser = logged_in(alice)
     secret = secret_in(browser.post("/t/acme/keys/", KEY))
@@ -70,8 +75,10 @@ def test_a_rotated_key_works_beside_the_old_one_and_then_alone(acme: Any, alice:
     page = logged_in(alice).post(f"/t/acme/keys/{old.key.public_id}/rotate/", {"overlap": "1"})
     new = Agent(old.key, secret_in(page), alice)
     assert [api(one).get("projects").status_code for one in (old, new)] == [200, 200]
-    at_once = logged_in(alice).post(f"/t/acme/keys/{old.key.public_id}/rotate/", {"overlap": "0"})
-    assert at_once.status_code == 200
+    for overlap in ("0", "1", "x", "-1"):
+        again = logged_in(alice).post(f"/t/acme/keys/{old.key.public_id}/rotate/", {"overlap": overlap})
+        assert (again.status_code, key_count(acme)) == (302, 2), "a second click makes no third key"
+    logged_in(alice).post(f"/t/acme/connect/keys/{old.key.public_id}/revoke/")
     assert [api(one).get("projects").status_code for one in (old, new)] == [401, 200]
     assert ("key.rotate", "done") in audited(acme)
 
