@@ -93,7 +93,7 @@ class Merge:
     @property
     def text(self) -> str:
         """The merged text, with marker lines where there is a conflict."""
-        return "".join(part if isinstance(part, str) else _marked(part) for part in self.parts)
+        return "".join(part if isinstance(part, str) else marked(part.mine, part.theirs) for part in self.parts)
 
     @property
     def conflicts(self) -> tuple[Conflict, ...]:
@@ -167,8 +167,9 @@ def _one_side(part: Conflict) -> str | None:
     return part.mine if part.theirs == part.base else None
 
 
-def _marked(part: Conflict) -> str:
-    mine, theirs = (text if text.endswith("\n") or not text else f"{text}\n" for text in (part.mine, part.theirs))
+def marked(mine: str, theirs: str) -> str:
+    """The block that shows both sides of a conflict."""
+    mine, theirs = (text if text.endswith("\n") or not text else f"{text}\n" for text in (mine, theirs))
     return f"<<<<<<< mine\n{mine}=======\n{theirs}>>>>>>> theirs\n"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from memory.notes.diff import Conflict, merge3
+from memory.notes.diff import Conflict, marked, merge3
 from memory.notes.frontmatter import InvalidFrontmatter, split
 
 HEADING: Final = re.compile(r"(#{1,6})\s")
@@ -117,7 +117,7 @@ def merge(base: str, mine: str, theirs: str) -> Merged:
     result = merge3(base, mine, theirs)
     text, parts, at, gave_way = result.text, [], 0, []
     for conflict in result.conflicts:
-        block = _marked(conflict)
+        block = marked(conflict.mine, conflict.theirs)
         start = text.index(block, at)
         lines, dropped = _resolved(conflict)
         parts += [text[at:start], lines]
@@ -134,13 +134,6 @@ def _resolved(conflict: Conflict) -> tuple[str, list[str]]:
     more = [line for line in added if normal(line) not in {normal(known) for known in conflict.mine.split("\n")}]
     mine = conflict.mine if conflict.mine.endswith("\n") or not conflict.mine else f"{conflict.mine}\n"
     return mine + "".join(f"{line}\n" for line in more), []
-
-
-def _marked(conflict: Conflict) -> str:
-    """The block that `merge3` writes for a conflict."""
-    sides = (conflict.mine, conflict.theirs)
-    mine, theirs = (f"{side}\n" if side and not side.endswith("\n") else side for side in sides)
-    return f"<<<<<<< mine\n{mine}=======\n{theirs}>>>>>>> theirs\n"
 
 
 def _headings_with_something(lines: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ which a product under Apache-2.0 can't bring along, and matches lines by difflib
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from memory.notes.diff import Conflict, merge3
+from memory.notes.diff import Conflict, marked, merge3
 
 Kind: TypeAlias = Literal["same", "ours", "theirs", "merged", "conflict"]
 
@@ -41,7 +41,7 @@ def merge(base: str | None, ours: str | None, theirs: str | None) -> Outcome:
         return Outcome("conflict", None, (Conflict(base or "", ours or "", theirs or ""),))
     if base is None:
         # Without a common ancestor every line is both sides' own: nothing says which of two texts is the older one.
-        return Outcome("conflict", _both(ours, theirs), (Conflict("", ours, theirs),))
+        return Outcome("conflict", marked(ours, theirs), (Conflict("", ours, theirs),))
     merged = merge3(base, ours, theirs)
     if merged.conflicts:
         return Outcome("conflict", merged.text, merged.conflicts)
@@ -65,8 +65,3 @@ def undo(now: str | None, *, made: str | None, before: str | None) -> Outcome:
     `theirs` says that nothing was changed since; `ours` that there is nothing left to take back.
     """
     return merge(made, now, before)
-
-
-def _both(ours: str, theirs: str) -> str:
-    sides = [side if side.endswith("\n") or not side else f"{side}\n" for side in (ours, theirs)]
-    return f"<<<<<<< mine\n{sides[0]}=======\n{sides[1]}>>>>>>> theirs\n"
