@@ -1,7 +1,7 @@
 """Links made at the doors: beside what was stored, and never at its cost.
 
-What came in is kept first. Only where it may name something do its links cost a transaction; where they fail, or are
-many, they are put down as due, and a worker makes them.
+What came in is kept first. Only where it may name something do its links cost a transaction; where a trigger's
+fail, or are many, they are put down as due, and a worker makes them.
 """
 
 import logging
@@ -59,8 +59,12 @@ def triggers(tenant_pk: str, public_ids: Sequence[str]) -> None:
     failed = [public_id for public_id in public_ids[:_AT_ONCE] if not is_linked(tenant_pk, public_id)]
     later = [*failed, *public_ids[_AT_ONCE:]]
     if later:
-        with rls.tenant_scope(tenant_pk):
-            due.put_all(tenant_pk, TASK, later)
+        _is_kept(lambda: _put_down(tenant_pk, later), f"{len(later)} triggers")
+
+
+def _put_down(tenant_pk: str, public_ids: Sequence[str]) -> None:
+    with rls.tenant_scope(tenant_pk):
+        due.put_all(tenant_pk, TASK, public_ids)
 
 
 def is_linked(tenant_pk: str, public_id: str) -> bool:
@@ -77,7 +81,9 @@ def _link(tenant_pk: str, public_id: str) -> None:
 
 
 def report(worker: Worker) -> None:
-    """Link a worker's report, inside the transaction that stores it: what fails here takes nothing else along."""
+    """Link a worker's report, inside the transaction that stores it: what fails here takes nothing else along. The log
+    says so then, and the same report sent again makes the links.
+    """
 
     def inside() -> None:
         with transaction.atomic():

@@ -137,6 +137,18 @@ def test_links_that_the_database_refused_are_made_later(
     assert links(client, here["thread_id"]) == [("mentions", THERE, False)]
 
 
+def test_what_is_stored_is_acknowledged_though_nothing_of_its_links_can_be_kept(client: Any, monkeypatch: Any) -> None:
+    def away(*_: Any) -> None:
+        raise OperationalError("the database is away")
+
+    monkeypatch.setattr(mentions, "link_trigger", away)
+    monkeypatch.setattr(linking.due, "put_all", away)
+    body = {"source": "test", "thread": {"key": HERE}, "summary": "As in #412"}
+    answer = client.post("triggers", body)
+    assert answer.status_code == 201, "whoever hears of a failure sends it again, and has it twice"
+    assert client.get(f"triggers/{answer.json()['trigger_id']}").status_code == 200
+
+
 def test_bytes_put_later_link_too(client: Any) -> None:
     here = trigger(client, HERE)
     address = f"/api/v1/triggers/{here['trigger_id']}/payload"
