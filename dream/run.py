@@ -68,7 +68,7 @@ def start(tenant: Tenant, *, by: Actor, dry: Dry | None = None) -> Run:
         with transaction.atomic():
             run = Run(tenant_id=tenant.pk, asked_by=by.label[:200], is_whole=dry is None)
             if dry is not None:
-                chosen(dry.model, dry.instructions)  # raises before anything is put down
+                chosen(dry.model, dry.instructions, tenant_pk=str(tenant.pk))  # raises before anything is put down
                 run.replays, run.asked_model, run.instructions = dry.of, dry.model[:120], dry.instructions
             run.save(force_insert=True)
     except IntegrityError:

@@ -5,9 +5,11 @@ from typing import Any
 
 from dream import replay
 from dream import run as dreams
+from dream.mind import DistillMind
 from dream.models import Budget, Quarantined, Run, Watermark
 from memory.notes.models import Proposal
-from memory.tenants.access import command_actor
+from memory.tenants import choices
+from memory.tenants.access import command_actor, member_actor
 from memory.tenants.rls import tenant_scope
 from tests.conftest import Agent
 from tests.dream.test_model import dreamt, mind, saying
@@ -109,3 +111,15 @@ def test_an_event_that_stands_aside_is_in_the_inbox_and_is_tried_again(
     with tenant_scope(str(acme.pk)):
         assert Quarantined.objects.get().is_again
     assert "The next dream tries it" in logged_in(vera).get("/t/acme/").content.decode()
+
+
+def test_a_dry_run_asks_where_the_teams_own_model_answers(acme: Any, alice: Any, settings: Any) -> None:
+    settings.DREAM_MODEL = settings.DREAM_MODEL_URL = ""
+    settings.MODEL_URLS = ["http://127.0.0.1:9"]
+    tell(alice, "s1", prompt("Always lint first"), stop())
+    run = dreamt(acme, DistillMind())
+    with tenant_scope(str(acme.pk)):
+        choices.choose(acme, "model", "openai-compatible:small", by=member_actor(alice))
+        choices.choose(acme, "model_url", settings.MODEL_URLS[0], by=member_actor(alice))
+        dry = dreams.start(acme, by=member_actor(alice), dry=dreams.Dry(run, "openai-compatible:other"))
+        assert (dry.asked_model, dry.state) == ("openai-compatible:other", "queued")
