@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from memory import ids
-from memory.graph import hot
+from memory.tenants import trip
 from memory.tenants.access import MAY, SCOPES
 from memory.tenants.races import persistently
 
@@ -93,7 +93,7 @@ def record(key_hash: bytes, arrivals: Sequence[Arrival]) -> list[Recorded]:
     batch = _Batch(arrivals)
     # Two that give one key to two sessions, or open the same sessions crosswise, meet here.
     rows = persistently(
-        lambda: hot.rows(
+        lambda: trip.rows(
             "SELECT i, outcome, event_id, session_id, seq, event_pk, session_pk, tenant_pk, member_pk"
             " FROM record_events(%b, %t::text[], %t::text[], %t::jsonb, %t::jsonb, %b)",
             (key_hash, _ROLES, _SCOPES, batch.sessions, batch.events, batch.bodies),
@@ -109,7 +109,7 @@ def record(key_hash: bytes, arrivals: Sequence[Arrival]) -> list[Recorded]:
 def store(tenant_pk: str, member_pk: str | None, arrivals: Sequence[Arrival]) -> list[Recorded]:
     """Store a batch in the running transaction, which is bound to the tenant: what imports call."""
     batch = _Batch(arrivals)
-    rows = hot.rows(
+    rows = trip.rows(
         "SELECT i, outcome, event_id, session_id, seq, event_pk, session_pk"
         " FROM store_events(%t::uuid, %t::uuid, NULL, %t::jsonb, %t::jsonb, %b)",
         (tenant_pk, member_pk, batch.sessions, batch.events, batch.bodies),

@@ -7,6 +7,7 @@ import orjson
 from memory.graph import hot, linking
 from memory.graph.record import Told, prepared_many
 from memory.paging import Page, invalid_cursor, peek
+from memory.tenants import trip
 from memory.tenants.races import persistently
 
 READ: Final = (hot.roles("graph.read"), hot.scopes("graph.read"))
@@ -27,7 +28,7 @@ class NotOk(Exception):
         self.state, self.said = state, said
 
 
-def found(kind: str, key_hash: bytes, public_id: str, *, by: hot.Asking = hot.rows) -> bytes:
+def found(kind: str, key_hash: bytes, public_id: str, *, by: trip.Asking = trip.rows) -> bytes:
     """The inline view of a thread or trigger as JSON. Raises NotOk."""
     [(state, body)] = by(_READS[kind], (key_hash, public_id))
     if state != "ok":
@@ -35,7 +36,7 @@ def found(kind: str, key_hash: bytes, public_id: str, *, by: hot.Asking = hot.ro
     return str(body).encode()
 
 
-def steps(key_hash: bytes, thread_id: str, query: Any, *, by: hot.Asking = hot.rows) -> bytes:
+def steps(key_hash: bytes, thread_id: str, query: Any, *, by: trip.Asking = trip.rows) -> bytes:
     """A page of steps as JSON. Raises NotOk, Problem 400."""
     limit, cursor, after = peek(query)
     past = after[0] if after else 0
@@ -50,7 +51,7 @@ def steps(key_hash: bytes, thread_id: str, query: Any, *, by: hot.Asking = hot.r
     return answer.encode()
 
 
-def stored(key_hash: bytes, told: Told, *, tenant_pk: str | None, by: hot.Asking = hot.rows) -> tuple[str, bytes]:
+def stored(key_hash: bytes, told: Told, *, tenant_pk: str | None, by: trip.Asking = trip.rows) -> tuple[str, bytes]:
     """Whether the trigger is new or a repeat, and its inline view; its links are made. Raises NotOk, Problem."""
     ready = prepared_many([told], tenant_pk=tenant_pk)[0]
     values = (key_hash, orjson.dumps(ready.fields).decode(), ready.body)

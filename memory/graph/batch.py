@@ -9,11 +9,11 @@ import orjson
 from django.db import DataError as DjangoDataError
 from psycopg import DataError
 
-from memory.graph import content, hot, incoming, linking
+from memory.graph import content, incoming, linking
 from memory.graph.record import Ready, Told, prepared_many
 from memory.graph.refusals import of_outcome
 from memory.problems import Problem
-from memory.tenants import batch
+from memory.tenants import batch, trip
 from memory.tenants.batch import Tally
 from memory.tenants.races import persistently
 
@@ -93,7 +93,7 @@ def post(key_hash: bytes, ready: Sequence[Ready], access: tuple[list[str], list[
     is_plain = all(_is_plain(one.fields) for one in ready)
     values = (key_hash, *access, is_plain, items, [one.body for one in ready])
     sql = "SELECT i, outcome, public_id FROM post_triggers(%b, %t, %t, %b, %t::jsonb, %b::bytea[])"
-    rows = sorted(persistently(lambda: hot.rows(sql, values)), key=lambda row: int(row[0]))
+    rows = sorted(persistently(lambda: trip.rows(sql, values)), key=lambda row: int(row[0]))
     if rows and rows[0][0] < 0:
         raise Denied(rows[0][1])
     return [(outcome, public_id) for _, outcome, public_id in rows]

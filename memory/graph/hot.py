@@ -1,12 +1,10 @@
-"""One round trip to the database by psycopg's own cursor: what the hot doors and their verbs share."""
+"""What the SQL of the graph's hot doors is asked with: one row, and who may."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from memory.tenants.access import MAY, SCOPES
-from memory.tenants.trip import Asking as Asking
-from memory.tenants.trip import apart as apart
-from memory.tenants.trip import rows as rows
+from memory.tenants.trip import rows
 
 
 def row(sql: str, values: Sequence[Any]) -> tuple[Any, ...]:

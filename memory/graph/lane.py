@@ -14,8 +14,9 @@ from django.db import connection
 from django.http import QueryDict
 
 from memory import ids
-from memory.graph import asked, hot, incoming
+from memory.graph import asked, incoming
 from memory.problems import Problem
+from memory.tenants import trip
 from memory.tenants.door import PAGE_POLICY, DatabaseAway, away
 from memory.tenants.middleware import entering_key
 
@@ -74,11 +75,11 @@ def _read(environ: Environment, path: str) -> bytes | None:
         key_hash = entering_key(environ)
         if kind == "threads" and public_id.startswith("thr_"):
             if door == "":
-                return asked.found("thread", key_hash, public_id, by=hot.apart)
+                return asked.found("thread", key_hash, public_id, by=trip.apart)
             if door == "events":
-                return asked.steps(key_hash, public_id, QueryDict(environ.get("QUERY_STRING", "")), by=hot.apart)
+                return asked.steps(key_hash, public_id, QueryDict(environ.get("QUERY_STRING", "")), by=trip.apart)
         if kind == "triggers" and public_id.startswith("trg_") and door == "":
-            return asked.found("trigger", key_hash, public_id, by=hot.apart)
+            return asked.found("trigger", key_hash, public_id, by=trip.apart)
     except (Problem, asked.NotOk, psycopg.Error):
         # Reading twice does no harm, and the long way says what is wrong.
         return None
@@ -98,7 +99,7 @@ def _recorded(environ: Environment, body: bytes) -> tuple[str, bytes] | None:
     try:
         key_hash = entering_key(environ)
         told = incoming.read(body, idempotency_key=environ.get("HTTP_IDEMPOTENCY_KEY"))
-        state, text = asked.stored(key_hash, told, tenant_pk=None, by=hot.apart)
+        state, text = asked.stored(key_hash, told, tenant_pk=None, by=trip.apart)
     except DatabaseAway:
         raise
     except (Problem, asked.NotOk, psycopg.Error):

@@ -201,6 +201,6 @@ def test_a_database_that_is_away_is_503_and_nothing_is_sent_twice(ways: Ways, mo
     def broken(*_: Any) -> Any:
         raise psycopg.OperationalError("gone")
 
-    monkeypatch.setattr(lane.hot, "apart", broken)
+    monkeypatch.setattr(lane.trip, "apart", broken)
     found = ways.short("triggers", method="POST", body=body())
     assert (found[0], found[1]["Retry-After"], ways.left) == (503, "2", 0)
