@@ -1,6 +1,7 @@
 """What a hook's answer says: the memory for a session that starts or is prompted."""
 
 import logging
+from typing import Final
 
 from cache_admin import rereads
 from memory.events.models import Event
@@ -8,9 +9,13 @@ from memory.events.record import Arrival, Recorded
 from memory.hooks.answers import takes_context
 from memory.recall import inject
 from memory.recall.models import Telling
+from memory.recall.search import could_fit
 from memory.tenants.rls import tenant_scope
 
 log = logging.getLogger(__name__)
+# Some versions of Cursor drop what sessionStart answers, cloud agents never run it, and neither Cursor nor Gemini
+# starts anew after a compaction: their prompts may be told what a start is.
+_STARTS_LATE: Final = ("cursor", "gemini_cli")
 
 
 def telling(arrival: Arrival, row: Recorded) -> str | None:
@@ -20,12 +25,21 @@ def telling(arrival: Arrival, row: Recorded) -> str | None:
     if arrival.home.is_internal or row.outcome == "deleted":
         return None
     try:
+        if _has_nothing_to_say(arrival, row):
+            return None
         with tenant_scope(row.tenant_pk):
             return _told_before(row) if row.outcome != "new" else _told_now(arrival, row)
     except Exception:
         # The event is stored; the agent goes on without memory rather than with an error it can do nothing about.
         log.exception("Nothing could be told to %s at %s", row.session_id, row.event_id)
         return None
+
+
+def _has_nothing_to_say(arrival: Arrival, row: Recorded) -> bool:
+    """A prompt without a telling word, or in a team without a note: most prompts of a new team end here."""
+    if arrival.kind != "prompt" or arrival.home.client in _STARTS_LATE or row.outcome != "new":
+        return False
+    return not could_fit(arrival.prompt) or not inject.has_notes(row.tenant_pk)
 
 
 def _told_before(row: Recorded) -> str | None:
@@ -49,9 +63,7 @@ def _told_now(arrival: Arrival, row: Recorded) -> str | None:
         if arrival.source in ("resume", "fork") and inject.has_heard_start(session):
             return None
         return _start(arrival, event)
-    # Some versions of Cursor drop what sessionStart answers, cloud agents never run it, and neither Cursor nor Gemini
-    # starts anew after a compaction.
-    is_late_start = arrival.home.client in ("cursor", "gemini_cli") and not inject.has_heard_start(session)
+    is_late_start = arrival.home.client in _STARTS_LATE and not inject.has_heard_start(session)
     if is_late_start and (text := _start(arrival, event)) is not None:
         return text
     told = inject.prompt_answer(session, event, prompt=arrival.prompt, member=event.member)

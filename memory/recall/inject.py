@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.conf import settings
-from django.db.models import Count, Max, Q
+from django.db.models import Count, F, Max, Q
 from django.db.models.functions import Left
 
 from memory.events.models import Event, Project, Session
@@ -15,11 +16,13 @@ from memory.recall.compose import BUDGET, Answer, Beside, Candidate, at_prompt, 
 from memory.recall.envelope import one_line, size
 from memory.recall.models import Telling, ToldNote
 from memory.recall.search import fitting
+from memory.tenants import trip
 from memory.tenants.models import Member
 
 MOST_READ = 200  # notes whose text is looked at for one start; 7,500 characters hold far fewer
 MOST_AT_PROMPT = 5
 LAST_SESSIONS = 3
+LAST_EVENTS = 100  # of a session, which tell when it was last seen
 MOST_RESUMED = 20
 
 
@@ -71,6 +74,11 @@ def prompt_answer(session: Session, event: Event, *, prompt: str, member: Member
     return _record(answer, session, event, member, kind="prompt", notes=notes)
 
 
+def has_notes(tenant_pk: str) -> bool:
+    """Whether the team has a note that a session could be told at all. Outside of any transaction."""
+    return bool(trip.apart("SELECT has_notes(%t::uuid)", (tenant_pk,))[0][0])
+
+
 def _with_text(notes: NoteQuerySet) -> list[Note]:
     """Notes with what an answer needs; of a text that can't fit, no more than shows that."""
     return list(
@@ -117,12 +125,15 @@ def _last_sessions(session: Session, projects: Sequence[Project], member: Member
     if member is None or not projects:
         return []
     before = Session.objects.filter(member=member, project__in=projects, is_internal=False).exclude(pk=session.pk)
-    latest = before.annotate(seen_at=Max("events__occurred_at")).order_by("-last_received_at", "-pk")
-    return [_session_line(one) for one in latest[:LAST_SESSIONS]]
+    latest = list(before.order_by("-last_received_at", "-pk")[:LAST_SESSIONS])
+    # The ends of these few only: over all of a member's sessions it would read every event of the project.
+    ends = Event.objects.filter(session__in=latest, seq__gt=F("session__last_seq") - LAST_EVENTS)
+    seen = ends.order_by().values("session").annotate(at=Max("occurred_at"))
+    seen_at = dict(seen.values_list("session", "at"))
+    return [_session_line(one, seen_at.get(one.pk)) for one in latest]
 
 
-def _session_line(session: Session) -> str:
-    seen_at = session.seen_at  # type: ignore[attr-defined]
+def _session_line(session: Session, seen_at: datetime | None) -> str:
     parts = [session.public_id, session.client.replace("_", " ")]
     if seen_at is not None:
         parts.append(f"{seen_at:%Y-%m-%d %H:%M} UTC")
