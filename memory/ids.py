@@ -30,6 +30,7 @@ PREFIXES: Final = {
     "endpoint": "whk",
     "rule": "rul",
     "report": "rpt",
+    "message": "msg",
 }
 _LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS: Final = [first + second for first in _LETTERS for second in _LETTERS]
