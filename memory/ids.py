@@ -31,6 +31,7 @@ PREFIXES: Final = {
     "rule": "rul",
     "report": "rpt",
     "message": "msg",
+    "comment": "cmt",
 }
 _LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS: Final = [first + second for first in _LETTERS for second in _LETTERS]

@@ -11,8 +11,8 @@ from django.views.decorators.http import require_GET
 from dream import budget
 from dream import reading as dreams
 from memory import guide
+from memory.notes import discussing, reporting
 from memory.notes import reading as notes
-from memory.notes import reporting
 from memory.ops import alerts, first_run
 from memory.recall.room import profile_room
 from memory.tenants import pages
@@ -57,12 +57,15 @@ def inbox(request: TenantRequest, slug: str) -> HttpResponse:
     risk = request.GET.get("risk", "")
     if risk:
         return one_risk(request, risk)
+    if request.GET.get("for") == "me":
+        return given_to_me(request)
     groups = notes.groups(request.actor, most=SHOWN)
     undreamed = dreams.waiting(request.tenant)
     context = {
         "groups": groups,
         "first_proposal": groups[0].proposals[0] if groups else None,
         "proposal_count": sum(group.count for group in groups),
+        "mine_count": discussing.given_to(request.actor.member_pk).count(),
         "failed_dreams": dreams.failed(request.tenant),
         "aside": dreams.aside(),
         "budget": budget.month(),
@@ -73,6 +76,23 @@ def inbox(request: TenantRequest, slug: str) -> HttpResponse:
         "has_events": request.tenant.sessions.exists(),
         "steps": first_run.steps(request.tenant, request.actor),
         "late": alerts.late(request.tenant),
+    }
+    return render(request, "review/inbox.html", context)
+
+
+def given_to_me(request: TenantRequest) -> HttpResponse:
+    """What somebody gave to this person, by risk."""
+    groups = notes.groups(request.actor, most=SHOWN_OF_ONE_RISK, is_mine=True)
+    if not groups:
+        return redirect(reverse("inbox", args=[request.tenant.slug]))
+    context = {
+        "groups": groups,
+        "is_mine": True,
+        "first_proposal": groups[0].proposals[0],
+        "proposal_count": notes.waiting(request.actor).count(),
+        "mine_count": sum(group.count for group in groups),
+        "profile": profile_room(request.actor.member_pk),
+        "has_events": True,
     }
     return render(request, "review/inbox.html", context)
 

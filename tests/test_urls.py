@@ -44,6 +44,7 @@ LISTS = {
     "cache_purge": "get", "cache_pairs": "get", "cache_analyses": "get", "cache_incidents": "get",
     "cache_repeats": "get", "cache_prompts": "get",
     "settings": "get", "settings_server": "get", "messages": "get", "message_try": "post",
+    "news": "get",
 }  # fmt: skip
 # What a list needs to be asked.
 QUERIES = {"api-search": "?q=acme-only"}
@@ -53,6 +54,9 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "proposal_approve": ("post", "proposal", {"shown": "{shown}"}),
     "proposal_reject": ("post", "proposal", {"reason": "No"}),
     "proposal_edit": ("post", "proposal", {"shown": "{shown}", "text": "Other words\n"}),
+    "proposal_comment": ("post", "proposal", {"text": "Is it so?"}),
+    "proposal_assign": ("post", "proposal", {"to": "bob"}),
+    "comment_remove": ("post", "comment", {}),
     "note": ("get", "note", {}),
     "proposal_undo": ("post", "proposal", {}),
     "note_keep": ("post", "note", {"pin": "1"}),
@@ -203,6 +207,7 @@ def things(acme: Any, alice: Any, mia: Any) -> dict[str, str]:
         "key": new_agent(alice).key.public_id,
         "colleague": mia.public_id,
         "invitation": made.invitation(acme, alice).public_id,
+        "comment": made.comment(proposal, alice).public_id,
         "message": made.message(acme).public_id,
         "rule": made.rule(acme, alice).public_id,
         "report": made.report(note, alice).public_id,

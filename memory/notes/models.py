@@ -29,6 +29,10 @@ def report_id() -> str:
     return ids.mint("report")
 
 
+def comment_id() -> str:
+    return ids.mint("comment")
+
+
 class NoteQuerySet(models.QuerySet["Note"]):
     def present(self) -> "NoteQuerySet":
         """What people see: approved and not deleted, also where its time is over."""
@@ -140,6 +144,10 @@ class Proposal(TenantOwned):
     decision_reason = models.TextField(blank=True)
     # The first of two pairs of eyes, where the rule asks for two.
     seen_by = models.ForeignKey(Member, models.SET_NULL, null=True, db_constraint=False, related_name="+")
+    # Whose it is to look after. Others may decide too.
+    assigned_to = models.ForeignKey(Member, models.SET_NULL, null=True, db_constraint=False, related_name="+")
+    assigned_by = models.CharField(max_length=200, blank=True)
+    assigned_at = models.DateTimeField(null=True)
 
     objects = ProposalQuerySet.as_manager()
 
@@ -285,3 +293,72 @@ class NoteReport(TenantOwned):
 
     def __str__(self) -> str:
         return self.public_id
+
+
+class Comment(TenantOwned):
+    """What a person says about a proposal. It stays with the note's later proposals until one is decided."""
+
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="comments")
+    public_id = models.CharField(max_length=100, default=comment_id)
+    proposal = models.ForeignKey(Proposal, models.CASCADE, db_constraint=False, related_name="comments")
+    member = models.ForeignKey(Member, models.CASCADE, db_constraint=False, db_index=False, related_name="+")
+    text = models.TextField()
+    created_at = models.DateTimeField(auto_now_add=True)
+    # Taken back: the words are gone, the place stays.
+    removed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["public_id", "tenant"], name="one_comment_per_id")]
+
+    def __str__(self) -> str:
+        return self.public_id
+
+
+class NewsChoice(TenantOwned):
+    """What a member wants to be told by one way, and how often; without a row the default holds."""
+
+    member = models.ForeignKey(Member, models.CASCADE, db_constraint=False, related_name="+")
+    kind = models.CharField(max_length=10)
+    channel = models.CharField(max_length=8)
+    pace = models.CharField(max_length=8)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["member", "kind", "channel"], name="one_choice_per_kind_and_way")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.channel} {self.pace}"
+
+
+class Notice(TenantOwned):
+    """One piece of news for one member by one way: waits for its time, then goes into a message, once."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        TOLD = "told"
+        # Its time came, and it was no news any more: decided, taken back, not for them.
+        DROPPED = "dropped"
+
+    member = models.ForeignKey(Member, models.CASCADE, db_constraint=False, db_index=False, related_name="+")
+    channel = models.CharField(max_length=8)
+    kind = models.CharField(max_length=10)
+    occasion = models.CharField(max_length=120)
+    proposal = models.ForeignKey(Proposal, models.CASCADE, db_constraint=False, related_name="+")
+    comment = models.ForeignKey(Comment, models.CASCADE, null=True, db_constraint=False, related_name="+")
+    state = models.CharField(max_length=8, choices=State.choices, default=State.WAITING)
+    created_at = models.DateTimeField(auto_now_add=True)
+    due_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["member", "channel", "occasion"], name="one_notice_per_occasion_and_way")
+        ]
+        indexes = [
+            models.Index(
+                fields=["channel", "member", "due_at"], condition=Q(state="waiting"), name="notes_notice_waiting"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.occasion

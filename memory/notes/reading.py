@@ -31,10 +31,14 @@ def queue(by: Actor) -> QuerySet[Proposal]:
     """Open proposals this person may see, the riskiest and oldest first."""
     rows: QuerySet[Proposal] = (
         _in_order(by)
-        .annotate(source_count=Count("sources"))
-        .select_related("note", "note__member", "base", "decided_by")
+        .annotate(source_count=Count("sources", distinct=True), comment_count=_comments())
+        .select_related("note", "note__member", "base", "decided_by", "assigned_to")
     )
     return rows
+
+
+def _comments() -> Count:
+    return Count("comments", filter=Q(comments__removed_at__isnull=True), distinct=True)
 
 
 def waiting(by: Actor) -> QuerySet[Proposal]:
@@ -57,14 +61,19 @@ class Group:
     count: int
 
 
-def groups(by: Actor, *, risk: str = "", after: list[Any] | None = None, most: int) -> list[Group]:
-    """The queue by risk, up to `most` of each; with `risk` only that one, from a position on."""
-    counts = Counter(_in_order(by).values_list("risk", flat=True))
+def groups(
+    by: Actor, *, risk: str = "", after: list[Any] | None = None, most: int, is_mine: bool = False
+) -> list[Group]:
+    """The queue by risk, up to `most` of each; with `risk` only that one, from a position on; or what is given to the
+    asker.
+    """
+    mine = Q(assigned_to_id=by.member_pk) if is_mine else Q()
+    counts = Counter(_in_order(by).filter(mine).values_list("risk", flat=True))
     found = []
     for level, (name, label) in enumerate(LEVELS.items()):
         if counts[level] and risk in ("", name):
             of_level: Any = queue(by)
-            rows = _behind(of_level.filter(risk=level), after)
+            rows = _behind(of_level.filter(mine, risk=level), after)
             found.append(Group(name, label, titled(rows[:most]), counts[level]))
     return found
 

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from memory import redact
-from memory.notes import lines, moving, paths, risks, rules, texts
+from memory.notes import lines, moving, news, paths, risks, rules, texts
 from memory.notes.burying import bury, take_out
 from memory.notes.holding import (
     LostUpdate,
@@ -303,7 +303,10 @@ def _queue(note: Note, draft: Draft, wanted: lines.Merged, by: Actor, *, redacti
     )
     if waiting is not None:
         supersede(waiting, reason=f"Replaced by {proposal.public_id}.")
+        proposal.assigned_to_id, proposal.assigned_at = waiting.assigned_to_id, waiting.assigned_at
+        proposal.assigned_by = waiting.assigned_by
     proposal.save(force_insert=True)
+    news.tell(str(note.tenant_id), "review", str(proposal.pk))
     texts.cite(proposal, draft.evidence)
     audit.record(by, "note.propose", proposal.public_id, after=note.public_id)
     return proposal

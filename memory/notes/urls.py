@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from memory.notes import api, change_api, govern_views, views
+from memory.notes import api, change_api, discuss_views, govern_views, views
 
 api_patterns = [
     # Before notes/<id>: a path may look like anything.
@@ -26,6 +26,10 @@ page_patterns = [
     path("notes/<str:public_id>/keep/", govern_views.note_keep, name="note_keep"),
     path("notes/<str:public_id>/move/", govern_views.note_move, name="note_move"),
     path("notes/<str:public_id>/lines/", govern_views.note_blame, name="note_blame"),
+    path("account/news/", discuss_views.choices, name="news"),
+    path("proposals/<str:public_id>/comment/", discuss_views.proposal_comment, name="proposal_comment"),
+    path("proposals/<str:public_id>/assign/", discuss_views.proposal_assign, name="proposal_assign"),
+    path("comments/<str:public_id>/remove/", discuss_views.comment_remove, name="comment_remove"),
     path("proposals/<str:public_id>/", views.proposal, name="proposal"),
     path("proposals/<str:public_id>/approve/", views.proposal_approve, name="proposal_approve"),
     path("proposals/<str:public_id>/reject/", views.proposal_reject, name="proposal_reject"),

@@ -25,6 +25,8 @@ MAY: Final[dict[str, frozenset[str]]] = {
     "note.approve": REVIEWERS,
     "note.revert": REVIEWERS,
     "note.delete": REVIEWERS,
+    "note.comment": WRITERS,
+    "note.assign": REVIEWERS,
     "note.purge": ADMINS,
     "rule.manage": ADMINS,
     "session.read": EVERYONE | AGENT | DREAM,
@@ -51,6 +53,7 @@ MAY: Final[dict[str, frozenset[str]]] = {
     "webhook.manage": ADMINS,
     "settings.manage": ADMINS,
     "settings.read": EVERYONE,
+    "news.choose": EVERYONE,
 }
 # What a key's scope opens. A key needs the scope, and its owner the role: the narrower of both decides.
 SCOPES: Final[dict[str, frozenset[str]]] = {

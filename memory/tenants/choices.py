@@ -92,6 +92,16 @@ KNOWN: Final[tuple[Known, ...]] = (
         kind="secret",
     ),
     Known(
+        "digest_hour",
+        "News",
+        "Hour of the daily digest",
+        "When the news of members who chose a daily digest goes out, in UTC.",
+        lambda: "7",
+        kind="number",
+        most=23,
+        unit="hour, 0 to 23",
+    ),
+    Known(
         "alert_backlog_hours",
         "Alerts",
         "Sessions that wait for a dream",

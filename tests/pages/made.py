@@ -7,8 +7,8 @@ from django.utils import timezone
 from dream.models import Change, Run, Window
 from memory import ids
 from memory.events.models import Event, Project, ProjectRoot, Session
-from memory.notes import reporting, review, rules
-from memory.notes.models import Note, NoteReport, Proposal, Revision, Rule
+from memory.notes import discussing, reporting, review, rules
+from memory.notes.models import Comment, Note, NoteReport, Proposal, Revision, Rule
 from memory.notes.publish import digest
 from memory.notes.review import Draft, Evidence
 from memory.recall.models import Telling, ToldNote
@@ -145,6 +145,11 @@ def invitation(tenant: Any, by: Any) -> Any:
 
     with rls.tenant_scope(str(tenant.pk)):
         return invitations.invite(tenant, "nina@acme-only.test", role="member", by=member_actor(by))[0]
+
+
+def comment(of: Proposal, by: Member, text: str = "acme-only: is it so?") -> Comment:
+    with rls.tenant_scope(str(of.tenant_id)):
+        return discussing.comment(of, text, by=member_actor(by))
 
 
 def message(tenant: Tenant, *, state: str = "failed", about: str = "acme-only mail") -> Any:

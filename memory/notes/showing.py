@@ -1,0 +1,72 @@
+"""The page of one proposal, as every view of it answers: with the change, the evidence, and what people said."""
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+
+from memory.notes import discussing, reading, review, rules, shown, undoing
+from memory.notes.models import Proposal
+from memory.tenants import pages
+from memory.tenants.access import TenantRequest
+
+
+def the_proposal(request: TenantRequest, public_id: str) -> Proposal:
+    """The proposal, where it is this team's and not another member's own."""
+    with_it = ("note", "note__member", "note__project", "base", "decided_by", "seen_by", "assigned_to")
+    found = request.tenant.proposals.select_related(*with_it)
+    proposal = get_object_or_404(found, public_id=public_id)
+    if proposal.note.member_id and str(proposal.note.member_id) != request.actor.member_pk:
+        raise Http404
+    return proposal
+
+
+def show_proposal(request: TenantRequest, seen: Proposal, *, problem: str = "", status: int = 200) -> HttpResponse:
+    """One proposal: the change, the evidence, and the way to the next. An edited one as it was let in."""
+    place = reading.place_of(seen, by=request.actor)
+    seen.title = reading.title(seen.text, seen.note)  # type: ignore[attr-defined]
+    revision = shown.let_in(seen)
+    is_edited = shown.is_edited(seen, revision)
+    text = revision.text if revision and is_edited else seen.text
+    deletes = seen.operation == "delete" and not is_edited
+    base = seen.base.text if seen.base else ""
+    context = {
+        "proposal": seen,
+        "made_from": reading.made_from(seen),
+        "revision": revision,
+        "is_edited": is_edited,
+        "is_closed": seen.state == "rejected" and seen.note.tombstones.filter(line__isnull=True).exists(),
+        "deletes": deletes,
+        "decides": review.may_decide(request.actor, seen.note),
+        "undoes": undoing.may_undo(seen, by=request.actor),
+        "verdict": rules.verdict(seen.note),
+        "is_first": seen.state == "open" and str(seen.seen_by_id) == request.actor.member_pk,
+        "change": shown.between(base, "" if deletes else text),
+        "evidence": shown.evidence(seen, text=text, base="" if deletes else base),
+        "position": place.position,
+        "total": place.total,
+        "previous": place.previous,
+        "next": place.next,
+        "others": reading.titled(reading.queue(request.actor).filter(note=seen.note_id).exclude(pk=seen.pk)),
+        "comments": discussing.shown(seen, by=request.actor),
+        "people": discussing.candidates(seen.note) if seen.state == "open" and request.actor.may("note.assign") else [],
+        "problem": problem,
+    }
+    return pages.answer(request, "review/proposal.html", "review/_proposal.html", context, status=status)
+
+
+def decided(request: TenantRequest, public_id: str) -> HttpResponse:
+    """After a decision: the piece, or the page for a browser without JavaScript."""
+    if request.htmx:
+        return show_proposal(request, the_proposal(request, public_id))
+    return redirect("proposal", request.tenant.slug, public_id)
+
+
+def conflict(request: TenantRequest, public_id: str, exc: Exception) -> HttpResponse:
+    """A decision that came too late, said where the reviewer looks."""
+    now = the_proposal(request, public_id)
+    if isinstance(exc, review.AlreadyDecided):
+        problem = "Someone decided this before you. Nothing was changed by your click."
+    elif now.state == "superseded":
+        problem = "A newer proposal took the place of this one meanwhile. Nothing was changed by your click."
+    else:
+        problem = "The text changed since you opened this page. This is how it reads now; look again, then decide."
+    return show_proposal(request, now, problem=problem, status=409)
