@@ -182,6 +182,7 @@ def addresses(team: dict[str, Any]) -> dict[str, str]:
         "dreams": "dreams/",
         "dream": f"dreams/{dream.public_id}/",
         "connect": "connect/",
+        "news": "account/news/",
         "guide-start": "guide/start/",
         "guide-review": "guide/review/",
         "guide-api": "guide/api/",
