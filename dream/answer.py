@@ -40,7 +40,7 @@ def parse(text: str, *, shown: Mapping[str, SeenEvent], notes: Sequence[KnownNot
 
     Raises Malformed or Refused; a single operation that can't be taken is dropped and the others stay.
     """
-    answer = _object(text)
+    answer = whole_object(text)
     desk = Desk(shown, {paths.path_key(note.path): note for note in notes}, made_by)
     read = Read(dropped=desk.dropped)
     deletes: list[Mapping[str, Any]] = []
@@ -77,8 +77,8 @@ def _operations(answer: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def _object(text: str) -> dict[str, Any]:
-    """The first JSON object in the text that has our keys; chatter and fences around it do no harm."""
+def whole_object(text: str, keys: Sequence[str] = _KEYS) -> dict[str, Any]:
+    """The first JSON object in the text that has one of the keys; chatter and fences around it do no harm."""
     if not text.strip():
         raise Malformed("the answer is empty")
     if "{" not in text:
@@ -91,11 +91,11 @@ def _object(text: str) -> dict[str, Any]:
             except (json.JSONDecodeError, RecursionError) as why:
                 reason = reason or str(why)
                 continue
-            if isinstance(value, dict) and any(key in value for key in _KEYS):
+            if isinstance(value, dict) and any(key in value for key in keys):
                 return value
-        if text[place:].lstrip("{ \n\r\t").startswith(('"notes"', '"operations"')):
+        if text[place:].lstrip("{ \n\r\t").startswith(tuple(f'"{key}"' for key in keys)):
             break  # this was the answer; what follows are pieces of it
-    raise Malformed(f'the answer is not one JSON object with "operations": {reason or "no such object"}')
+    raise Malformed(f'the answer is not one JSON object with "{keys[0]}": {reason or "no such object"}')
 
 
 def _without_commas(text: str) -> str:

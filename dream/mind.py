@@ -1,9 +1,9 @@
 """Two minds behind one interface: rules without a model, and a model. A mind is given events and gives proposals."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import orjson
 from django.conf import settings
@@ -19,6 +19,7 @@ from memory.tenants import choices
 from memory.tenants.models import Tenant
 from memory.tenants.rls import tenant_scope
 
+Told = TypeVar("Told")
 ASKED_AGAIN: Final = 2
 NO_TOKENS: Final = Usage()
 # Failures that the events themselves may cause. A provider that is away or busy proves nothing against them.
@@ -154,6 +155,10 @@ class ModelMind:
         self.instructions = instructions or prompt.INSTRUCTIONS
         self.version = prompt.version_of(instructions)
 
+    def with_instructions(self, instructions: str) -> "ModelMind":
+        """The same model for another errand."""
+        return ModelMind(self.provider, instructions)
+
     def weigh(self, event: SeenEvent) -> int:
         return tokens.count(prompt.line(event)) + 1
 
@@ -163,13 +168,24 @@ class ModelMind:
         question = prompt.compose(_asked(material))
         shown = {event.id: event for event in material.events}
         made_by = f"dream ({self.model})"
+
+        def read(text: str) -> answer.Read:
+            return answer.parse(text, shown=shown, notes=material.notes, made_by=made_by)
+
+        found, usage = self.talk(question, read, material.meter)
+        return Outcome(tuple(found.proposed), None, usage, tuple(found.dropped), tuple(found.gists))
+
+    def talk(self, question: str, read: Callable[[str], Told], meter: Meter) -> tuple[Told, Usage]:
+        """What `read` makes of the model's answer, and what it took. Where `read` raises Malformed, the model is asked
+        again with the error, twice. Raises MindFailed.
+        """
         before: list[tuple[str, str]] = []
         usage = Usage()
         while True:
-            text, spent = self._ask(question, before, usage, material.meter)
+            text, spent = self._ask(question, before, usage, meter)
             usage += spent
             try:
-                read = answer.parse(text, shown=shown, notes=material.notes, made_by=made_by)
+                return read(text), usage
             except answer.Refused as why:
                 raise MindFailed("refused", str(why), usage=usage) from why
             except answer.Malformed as why:
@@ -177,8 +193,6 @@ class ModelMind:
                     raise MindFailed("malformed", str(why), usage=usage) from why
                 again = f"This can't be read: {why}. Send the whole JSON object again, and nothing else."
                 before.append((text or "(nothing)", again))
-                continue
-            return Outcome(tuple(read.proposed), None, usage, tuple(read.dropped), tuple(read.gists))
 
     def _ask(self, question: str, before: list[tuple[str, str]], usage: Usage, meter: Meter) -> tuple[str, Usage]:
         sent = sum(tokens.counts([self.instructions, question, *(said for pair in before for said in pair)]))

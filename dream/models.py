@@ -18,6 +18,10 @@ def run_id() -> str:
     return ids.mint("dream")
 
 
+def gardening_id() -> str:
+    return ids.mint("gardening")
+
+
 class RunQuerySet(models.QuerySet["Run"]):
     def unfinished(self) -> "RunQuerySet":
         return self.filter(state__in=["queued", "running"])
@@ -216,3 +220,46 @@ class Spent(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.month:%Y-%m}: {self.tokens}"
+
+
+class Gardening(TenantOwned):
+    """One go of the gardener through a team's notes."""
+
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="gardenings")
+    public_id = models.CharField(max_length=100, default=gardening_id)
+    asked_by = models.CharField(max_length=200)
+    started_at = models.DateTimeField()
+    # Null: a worker is at it, or whoever takes it over goes on.
+    finished_at = models.DateTimeField(null=True)
+    model = models.CharField(max_length=120, blank=True)
+    notes_read = models.IntegerField(default=0)
+    found = models.IntegerField(default=0)
+    gone = models.IntegerField(default=0)
+    proposed = models.IntegerField(default=0)
+    tokens_in = models.BigIntegerField(default=0)
+    tokens_out = models.BigIntegerField(default=0)
+    tokens_cached = models.BigIntegerField(default=0)
+    cost = models.DecimalField(max_digits=14, decimal_places=6, default=0)
+    # What was left out and why, or what went wrong.
+    told = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["public_id", "tenant"], name="one_gardening_per_id")]
+        indexes = [models.Index(fields=["tenant", "-started_at"], name="dream_gardening_latest")]
+
+    def __str__(self) -> str:
+        return self.public_id
+
+
+class Folder(TenantOwned):
+    """A folder of notes that a model has read for contradictions, and what it said then."""
+
+    path = models.CharField(max_length=300)
+    fingerprint = models.CharField(max_length=64)
+    read_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["path", "tenant"], name="one_reading_per_folder")]
+
+    def __str__(self) -> str:
+        return self.path

@@ -22,7 +22,7 @@ from django.db.models import (
 from django.db.models.functions import Coalesce
 
 from dream import replay, undo
-from dream.models import Change, Quarantined, Run, SessionGist, Watermark, Window
+from dream.models import Change, Gardening, Quarantined, Run, SessionGist, Watermark, Window
 from memory.events import reading as events
 from memory.events.models import Event, Session
 from memory.notes import reading as notes
@@ -219,3 +219,8 @@ def with_tellings(events: list[Any], told: list[Telling]) -> list[Any]:
     for event in events:
         event.telling = by_event.get(event.pk)
     return events
+
+
+def looks(tenant: Tenant) -> list[Gardening]:
+    """The gardener's latest looks, the newest first."""
+    return list(tenant.gardenings.order_by("-started_at", "-pk")[:10])

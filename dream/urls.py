@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from dream import api, run_views, views
+from dream import api, garden_views, run_views, views
 from memory.events import api as events
 from memory.graph.api import by_method
 
@@ -15,6 +15,9 @@ api_patterns = [
     path("dreams/<str:dream_id>/replay", api.replay_dream, name="api-dream-replay"),
 ]
 page_patterns = [
+    path("garden/", garden_views.page, name="garden"),
+    path("garden/start/", garden_views.start, name="garden_start"),
+    path("garden/<str:public_id>/leave/", garden_views.dismiss, name="finding_dismiss"),
     path("sessions/", views.sessions, name="sessions"),
     path("sessions/<str:public_id>/", views.session, name="session"),
     path("sessions/<str:public_id>/delete/", views.session_delete, name="session_delete"),

@@ -32,6 +32,8 @@ PREFIXES: Final = {
     "report": "rpt",
     "message": "msg",
     "comment": "cmt",
+    "finding": "fnd",
+    "gardening": "grd",
 }
 _LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS: Final = [first + second for first in _LETTERS for second in _LETTERS]

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 from dream import budget
 from dream import reading as dreams
 from memory import guide
-from memory.notes import discussing, reporting
+from memory.notes import discussing, findings, reporting
 from memory.notes import reading as notes
 from memory.ops import alerts, first_run
 from memory.recall.room import profile_room
@@ -21,6 +21,7 @@ from memory.tenants.rls import UnboundRole, require_bound_role
 
 SHOWN = 20
 SHOWN_OF_ONE_RISK = 100
+FINDINGS_SHOWN = 5
 
 
 @public
@@ -61,6 +62,8 @@ def inbox(request: TenantRequest, slug: str) -> HttpResponse:
         return given_to_me(request)
     groups = notes.groups(request.actor, most=SHOWN)
     undreamed = dreams.waiting(request.tenant)
+    # Proposals of the gardener stand among the proposals.
+    noticed = findings.standing(request.actor).exclude(proposal__state="open")
     context = {
         "groups": groups,
         "first_proposal": groups[0].proposals[0] if groups else None,
@@ -70,6 +73,8 @@ def inbox(request: TenantRequest, slug: str) -> HttpResponse:
         "aside": dreams.aside(),
         "budget": budget.month(),
         "reports": reporting.waiting(request.tenant, by=request.actor)[:SHOWN],
+        "findings": [(one, findings.LABELS[one.kind][0]) for one in noticed[:FINDINGS_SHOWN]],
+        "finding_count": noticed.count(),
         "undreamed": undreamed[:SHOWN],
         "undreamed_count": undreamed.count(),
         "profile": profile_room(request.actor.member_pk),

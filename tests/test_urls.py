@@ -44,7 +44,7 @@ LISTS = {
     "cache_purge": "get", "cache_pairs": "get", "cache_analyses": "get", "cache_incidents": "get",
     "cache_repeats": "get", "cache_prompts": "get",
     "settings": "get", "settings_server": "get", "messages": "get", "message_try": "post",
-    "news": "get",
+    "news": "get", "garden": "get", "garden_start": "post",
 }  # fmt: skip
 # What a list needs to be asked.
 QUERIES = {"api-search": "?q=acme-only"}
@@ -57,6 +57,7 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "proposal_comment": ("post", "proposal", {"text": "Is it so?"}),
     "proposal_assign": ("post", "proposal", {"to": "bob"}),
     "comment_remove": ("post", "comment", {}),
+    "finding_dismiss": ("post", "finding", {}),
     "note": ("get", "note", {}),
     "proposal_undo": ("post", "proposal", {}),
     "note_keep": ("post", "note", {"pin": "1"}),
@@ -207,6 +208,7 @@ def things(acme: Any, alice: Any, mia: Any) -> dict[str, str]:
         "key": new_agent(alice).key.public_id,
         "colleague": mia.public_id,
         "invitation": made.invitation(acme, alice).public_id,
+        "finding": made.finding(note, "acme-only: too long").public_id,
         "comment": made.comment(proposal, alice).public_id,
         "message": made.message(acme).public_id,
         "rule": made.rule(acme, alice).public_id,

@@ -29,6 +29,10 @@ def report_id() -> str:
     return ids.mint("report")
 
 
+def finding_id() -> str:
+    return ids.mint("finding")
+
+
 def comment_id() -> str:
     return ids.mint("comment")
 
@@ -362,3 +366,48 @@ class Notice(TenantOwned):
 
     def __str__(self) -> str:
         return self.occasion
+
+
+class FindingQuerySet(models.QuerySet["Finding"]):
+    def standing(self) -> "FindingQuerySet":
+        """What holds now and nobody has answered."""
+        present = Q(note__deleted_at__isnull=True, note__current__isnull=False)
+        return self.filter(present, state="open").exclude(proposal__state="rejected")
+
+
+class Finding(TenantOwned):
+    """What the gardener noticed about a note: a label, or the reason of a proposal. The same is found once."""
+
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="findings")
+    public_id = models.CharField(max_length=100, default=finding_id)
+    kind = models.CharField(max_length=16)
+    note = models.ForeignKey(Note, models.CASCADE, db_constraint=False, related_name="findings")
+    other = models.ForeignKey(Note, models.CASCADE, null=True, db_constraint=False, related_name="+")
+    # SHA-256 of what was found in which texts: another text may be found anew, the same never.
+    fingerprint = models.CharField(max_length=64)
+    words = models.CharField(max_length=500)
+    # The lines that it is about, of the note first.
+    lines = models.JSONField(default=list)
+    # open; dismissed: a person said to leave it; gone: it no longer holds.
+    state = models.CharField(max_length=10, default="open")
+    proposal = models.ForeignKey(Proposal, models.SET_NULL, null=True, db_constraint=False, related_name="findings")
+    found_by = models.CharField(max_length=100, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    closed_at = models.DateTimeField(null=True)
+    closed_by = models.ForeignKey(Member, models.SET_NULL, null=True, db_constraint=False, related_name="+")
+    answer = models.TextField(blank=True)
+
+    objects = FindingQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["public_id", "tenant"], name="one_finding_per_id"),
+            models.UniqueConstraint(fields=["note", "kind", "fingerprint"], name="the_same_is_found_once"),
+            models.CheckConstraint(
+                condition=Q(state__in=["open", "dismissed", "gone"]), name="a_finding_has_a_known_state"
+            ),
+        ]
+        indexes = [models.Index(fields=["tenant", "kind"], condition=Q(state="open"), name="notes_finding_open")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.words}"

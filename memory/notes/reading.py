@@ -186,7 +186,7 @@ def visible(by: Actor) -> QuerySet[Note]:
     )
 
 
-def tree(notes: QuerySet[Note]) -> list[Folder]:
+def tree(notes: Iterable[Note]) -> list[Folder]:
     """Notes as nested folders; a private space is a folder of its own."""
     root = Folder("", "")
     known = {"": root}

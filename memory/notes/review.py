@@ -35,6 +35,8 @@ from memory.tenants.models import Member, Tenant
 __all__ = ["Draft", "Evidence", "InvalidNote", "LostUpdate", "UnknownEvent"]
 
 UNDO_FOR: Final = timedelta(seconds=60)
+# Who works by itself: a closed path, and a deletion that was refused, are respected without a word.
+MACHINES: Final = frozenset({"dream", "gardener"})
 
 
 class AlreadyDecided(Exception):
@@ -74,7 +76,7 @@ def propose(tenant: Tenant, draft: Draft, *, by: Actor) -> Proposal | None:
     with transaction.atomic():
         note = locked(note_at(tenant, path, draft.member))
         verdict = rules.verdict(note)
-        if by.kind == "dream" and (verdict.mode == "locked" or _is_closed(note, draft)):
+        if by.kind in MACHINES and (verdict.mode == "locked" or _is_closed(note, draft, by)):
             return None
         rules.require_open(note)
         wanted = _wanted(note, draft, clean.text, by)
@@ -312,11 +314,11 @@ def _queue(note: Note, draft: Draft, wanted: lines.Merged, by: Actor, *, redacti
     return proposal
 
 
-def _is_closed(note: Note, draft: Draft) -> bool:
+def _is_closed(note: Note, draft: Draft, by: Actor) -> bool:
     """True where people told dreams to leave the path, or this deletion, alone."""
     if note.deleted_at or note.tombstones.filter(line__isnull=True).exists():
         return True
-    refused = note.proposals.filter(author_kind="dream", operation="delete", state="rejected", base=note.current)
+    refused = note.proposals.filter(author_kind=by.kind, operation="delete", state="rejected", base=note.current)
     return draft.operation == "delete" and refused.exists()
 
 

@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.notes import reading, review, rules, shown
+from memory.notes import findings, reading, review, rules, shown
 from memory.notes.frontmatter import with_fields
 from memory.notes.markdown import ids_in
 from memory.notes.markdown import render as to_html
@@ -96,12 +96,23 @@ def notes(request: TenantRequest, slug: str) -> HttpResponse:
     found = reading.visible(request.actor)
     context = {
         "q": q,
-        "folders": reading.tree(reading.containing(found, q) if q else found),
+        "folders": reading.tree(labelled(request, reading.containing(found, q) if q else found)),
+        "finding_count": findings.standing(request.actor).count(),
         "note_count": found.count(),
         "proposal_count": reading.waiting(request.actor).count(),
         "new_note_url": reverse("note_new", args=[slug]),
     }
     return pages.answer(request, "notes/tree.html", "notes/_tree.html", context)
+
+
+def labelled(request: TenantRequest, rows: QuerySet[Note]) -> list[Note]:
+    """The notes, each with the labels that the gardener gave it."""
+    labels = findings.labels(request.actor)
+    notes = list(rows)
+    for one in notes:
+        kinds = dict.fromkeys(row.kind for row in labels.get(str(one.pk), ()))
+        one.labels = [findings.LABELS[kind][0] for kind in kinds]  # type: ignore[attr-defined]
+    return notes
 
 
 @require_GET
@@ -132,6 +143,7 @@ def show_note(request: TenantRequest, read: Note, *, problem: str = "", status: 
         "told_count": reading.told_count(read),
         "proposals": reading.titled(reading.queue(request.actor).filter(note=read.pk)),
         "deletes": may_delete(request, read),
+        "findings": [(one, findings.LABELS[one.kind][0]) for one in findings.about(read, by=request.actor)],
         "problem": problem,
     }
     return render(request, "notes/note.html", context, status=status)

@@ -55,6 +55,13 @@ _KNOWN: Final[dict[str, tuple[tuple[str, str, str, str, str], ...]]] = {
             "4",
             "How often a team dreams.",
         ),
+        (
+            "TEAM_MEMORY_GARDEN_HOURS",
+            "Hours between gardenings",
+            "GARDEN_EVERY_HOURS",
+            "24",
+            "How often the gardener looks through a team's notes.",
+        ),
         ("TEAM_MEMORY_IDLE_HOURS", "Idle hours", "IDLE_HOURS", "4", "A session so long silent counts as ended."),
     ),
     "Search": (

@@ -114,6 +114,10 @@ def dream_actor(tenant: Tenant, run_id: str) -> Actor:
     return Actor("dream", run_id, "dream", "dream", str(tenant.pk))
 
 
+def gardener_actor(tenant: Tenant, gardening_id: str) -> Actor:
+    return Actor("gardener", gardening_id, "the gardener", "dream", str(tenant.pk))
+
+
 def command_actor(tenant: Tenant, label: str) -> Actor:
     """A command run on the server by an operator: it stands for the owner, and the audit says so."""
     return Actor("command", label, label, "owner", str(tenant.pk))

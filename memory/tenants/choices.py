@@ -84,6 +84,26 @@ KNOWN: Final[tuple[Known, ...]] = (
         unit="days",
     ),
     Known(
+        "garden_untold_days",
+        "Gardener",
+        "Notes that nobody is told",
+        "The gardener labels a note that no session was told for so long. 0: never.",
+        lambda: "90",
+        kind="number",
+        unit="days",
+    ),
+    Known(
+        "garden_tokens",
+        "Gardener",
+        "Tokens for contradictions",
+        "What one go of the gardener may send to the model to find notes that contradict each other; it counts in the"
+        " month's budget. 0: it does not ask. Without a model it never does.",
+        lambda: "50000",
+        kind="number",
+        most=100_000_000,
+        unit="tokens",
+    ),
+    Known(
         "slack_url",
         "News",
         "Slack webhook",

@@ -25,6 +25,7 @@ CROSSINGS: Final = (
     "tenant_by_slug",
     "claim_due",
     "dream_due",
+    "garden_due",
     "webhook_endpoint",
     "working_due",
     "search_words",

@@ -183,6 +183,7 @@ def addresses(team: dict[str, Any]) -> dict[str, str]:
         "dream": f"dreams/{dream.public_id}/",
         "connect": "connect/",
         "news": "account/news/",
+        "garden": "garden/",
         "guide-start": "guide/start/",
         "guide-review": "guide/review/",
         "guide-api": "guide/api/",

@@ -8,7 +8,7 @@ from dream.models import Change, Run, Window
 from memory import ids
 from memory.events.models import Event, Project, ProjectRoot, Session
 from memory.notes import discussing, reporting, review, rules
-from memory.notes.models import Comment, Note, NoteReport, Proposal, Revision, Rule
+from memory.notes.models import Comment, Finding, Note, NoteReport, Proposal, Revision, Rule
 from memory.notes.publish import digest
 from memory.notes.review import Draft, Evidence
 from memory.recall.models import Telling, ToldNote
@@ -150,6 +150,13 @@ def invitation(tenant: Any, by: Any) -> Any:
 def comment(of: Proposal, by: Member, text: str = "acme-only: is it so?") -> Comment:
     with rls.tenant_scope(str(of.tenant_id)):
         return discussing.comment(of, text, by=member_actor(by))
+
+
+def finding(of: Note, words: str, *, kind: str = "too_long", other: Note | None = None) -> Finding:
+    with rls.tenant_scope(str(of.tenant_id)):
+        return Finding.objects.create(
+            tenant_id=of.tenant_id, kind=kind, note=of, other=other, words=words, fingerprint=ids.new_key()
+        )
 
 
 def message(tenant: Tenant, *, state: str = "failed", about: str = "acme-only mail") -> Any:
