@@ -117,12 +117,16 @@ def _found(raw: Any, known: Mapping[str, Note]) -> Found | None:
     one, two = Said.of(line), Said.of(second)
     if normal(line) == normal(second) or not (one.words & two.words or one.literals & two.literals):
         return None
-    why = redact.clean_text(" ".join(str(raw.get("why") or "").split())).value[:MOST_WHY]
+    why = redact.clean_text(" ".join(str(raw.get("why") or "").split())).value[:MOST_WHY].rstrip(". ")
     where = "within the note" if note.pk == other.pk else f"with {other.path}"
     return Found(
-        "contradiction", note, f"Can't both hold, {where}{f': {why}' if why else '.'}", key_of((line, second)),
-        None if note.pk == other.pk else other, (line.strip(), second.strip()),
-    )  # fmt: skip
+        "contradiction",
+        note,
+        f"Can't both hold, {where}{f': {why}' if why else ''}.",
+        key_of((line, second)),
+        None if note.pk == other.pk else other,
+        (line.strip(), second.strip()),
+    )
 
 
 def key_of(lines: Sequence[str]) -> str:

@@ -113,7 +113,7 @@ def _same(one: Text, other: Text) -> Found | None:
         return None
     count = f"{covered} of {len(less.lines)} lines stand, or nearly so,"
     if less.normal <= more.normal:
-        count = f"All {len(less.lines)} lines stand" if len(less.lines) > 1 else "Its only line stands"
+        count = "All its lines stand" if len(less.lines) > 1 else "Its only line stands"
     words = f"{count} in {more.note.path} too."
     return Found("near_duplicate", less.note, words, key_of(less.note, more.note), more.note)
 

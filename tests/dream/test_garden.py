@@ -66,7 +66,7 @@ def test_a_note_that_stands_whole_in_another_is_proposed_to_go(acme: Any, alice:
     assert proposals(acme) == [("delete", "general/retries.md", "open")]
     with tenant_scope(str(acme.pk)):
         proposal = Proposal.objects.get()
-        assert "All 3 lines stand in general/payments.md too." in proposal.reason
+        assert "All its lines stand in general/payments.md too." in proposal.reason
         assert (proposal.author_kind, proposal.author_label) == ("gardener", "the gardener")
         assert Note.objects.live().count() == 2, "nothing is edited silently"
     again = look(acme)
@@ -500,6 +500,6 @@ def test_the_command_says_what_stands(acme: Any, alice: Any) -> None:
     call_command("garden", tenant="acme", stdout=out)
     said = out.getvalue()
     assert "read 2 notes" in said and "1 new findings, 1 of them proposals" in said
-    assert "Nearly the same  team/general/retries.md: All 3 lines" in said and "none is set" in said
+    assert "Nearly the same  team/general/retries.md: All its lines" in said and "none is set" in said
     with pytest.raises(CommandError, match="no team"):
         call_command("garden", tenant="none")
