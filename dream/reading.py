@@ -224,3 +224,11 @@ def with_tellings(events: list[Any], told: list[Telling]) -> list[Any]:
 def looks(tenant: Tenant) -> list[Gardening]:
     """The gardener's latest looks, the newest first."""
     return list(tenant.gardenings.order_by("-started_at", "-pk")[:10])
+
+
+def shown_change(change: Change) -> shown.Change:
+    """What an open change of a run does to its note, as a page shows it."""
+    proposal = change.proposal
+    assert proposal is not None, "only dry runs have changes without a proposal"  # noqa: S101
+    base = proposal.base.text if proposal.base else ""
+    return shown.between(base, "" if proposal.operation == "delete" else proposal.text)

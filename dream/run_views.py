@@ -1,10 +1,13 @@
 """What people do with a run on its page: cancel, undo, replay; and the budget, and events that stand aside."""
 
-from django.http import Http404, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
-from django.views.decorators.http import require_POST
+from typing import Any
 
-from dream import budget, reading, run, store, undo
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dream import budget, deciding, reading, run, store, undo
 from dream.models import Change, Run
 from dream.shown import show_dream, show_dreams
 from memory.llm import UnknownModel
@@ -53,6 +56,30 @@ def _change(of: Run, proposal_id: str, request: TenantRequest) -> Change:
     if found is None:
         raise Http404
     return found
+
+
+@require_http_methods(["GET", "POST"])
+@needs("note.propose")
+def dream_decide(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    """All that a run proposes on one page. A POST approves what is checked, each as it stood there."""
+    of = get_object_or_404(reading.runs(request.tenant, by=request.actor), public_id=public_id)
+    context: dict[str, Any] = {"run": of}
+    status = 200
+    if request.method == "POST":
+        checked = request.POST.getlist("approve")
+        shown = {one: request.POST.get(f"shown-{one}", "") for one in checked}
+        try:
+            done = deciding.approve(of, shown, by=request.actor)
+        except deciding.NothingShown as why:
+            context, status = {**context, "problem": str(why)}, 422
+        else:
+            if not done.left:
+                messages.success(request, f"Approved {done.approved}. Each can be undone on its page for a minute.")
+                return redirect("dream", slug, public_id)
+            context, status = {**context, "done": done}, 409 if not done.approved else 200
+    waiting = deciding.waiting(of, by=request.actor)
+    context["rows"] = [(change, reading.shown_change(change)) for change in waiting]
+    return render(request, "dream/decide.html", context, status=status)
 
 
 @require_POST

@@ -4,7 +4,7 @@ from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 
-from dream import budget, prompt, reading
+from dream import budget, deciding, prompt, reading
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest
 
@@ -34,7 +34,8 @@ def show_dream(request: TenantRequest, public_id: str, *, problem: str = "", sta
     reading.measured(read, request.tenant)
     context = {
         "run": read,
-        "changes": reading.changes(read, by=request.actor),
+        "changes": (changes := reading.changes(read, by=request.actor)),
+        "decides": read.replays_id is None and bool(deciding.open_of(changes, by=request.actor)),
         "windows": reading.windows(read),
         "compared": [reading.timed(read.replays), read] if read.replays else [],
         "differences": reading.differences(read) if read.replays else [],

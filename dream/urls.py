@@ -27,6 +27,7 @@ page_patterns = [
     path("dreams/budget/", run_views.dream_budget, name="dream_budget"),
     path("events/<str:public_id>/again/", run_views.event_again, name="event_again"),
     path("dreams/<str:public_id>/cancel/", run_views.dream_cancel, name="dream_cancel"),
+    path("dreams/<str:public_id>/decide/", run_views.dream_decide, name="dream_decide"),
     path("dreams/<str:public_id>/undo/", run_views.dream_undo, name="dream_undo"),
     path("dreams/<str:public_id>/replay/", run_views.dream_replay, name="dream_replay"),
     path("dreams/<str:public_id>/", views.dream, name="dream"),

@@ -23,6 +23,7 @@ from memory.notes.urls import page_patterns as note_pages
 from memory.ops.urls import entry_patterns as ops_entry
 from memory.ops.urls import page_patterns as ops_pages
 from memory.recall.urls import api_patterns as recall_api
+from memory.recall.urls import page_patterns as recall_pages
 from memory.tenants.access import public
 from memory.tenants.urls import entry_patterns
 from memory.tenants.urls import page_patterns as tenant_pages
@@ -53,6 +54,7 @@ pages: list[URLPattern | URLResolver] = [
     path("purge/", purge_doors.page, name="purge"),
     path("guide/", views.docs, name="docs"),
     path("guide/<slug:page>/", views.docs, name="docs"),
+    *recall_pages,
     *note_pages,
     *graph_pages,
     *dream_pages,

@@ -54,6 +54,8 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "proposal_approve": ("post", "proposal", {"shown": "{shown}"}),
     "proposal_reject": ("post", "proposal", {"reason": "No"}),
     "proposal_edit": ("post", "proposal", {"shown": "{shown}", "text": "Other words\n"}),
+    "proposal_foretold": ("get", "proposal", {}),
+    "dream_decide": ("get", "dream", {}),
     "proposal_comment": ("post", "proposal", {"text": "Is it so?"}),
     "proposal_assign": ("post", "proposal", {"to": "bob"}),
     "comment_remove": ("post", "comment", {}),

@@ -3,6 +3,7 @@
 Every change of a note happens under its row lock; a decision is one conditional update: of two reviewers one decides.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -25,7 +26,7 @@ from memory.notes.holding import (
     require_may,
     require_own,
 )
-from memory.notes.models import Note, Proposal, Revision
+from memory.notes.models import Note, Proposal, Revision, Rule
 from memory.notes.publish import Author, Version, all_sources, digest, publish, sources_of, supersede
 from memory.notes.texts import Clean, Evidence, InvalidNote, UnknownEvent
 from memory.tenants import access, audit
@@ -180,6 +181,17 @@ def delete(note: Note, *, by: Actor, reason: str) -> None:
 def may_decide(by: Actor, note: Note) -> bool:
     """True where the actor may approve and reject what is proposed for this note."""
     return may(by, "note.approve", note) and rules.verdict(note).lets_decide(by)
+
+
+def decides(by: Actor, tenant_pk: str) -> Callable[[Note], bool]:
+    """`may_decide` for many notes of a team, whose rules are read once."""
+    known = list(Rule.objects.filter(tenant_id=tenant_pk).order_by("position", "glob"))
+
+    def asked(note: Note) -> bool:
+        verdict = rules.first(known, note.path_key) if note.member_id is None else rules.DEFAULT
+        return may(by, "note.approve", note) and verdict.lets_decide(by)
+
+    return asked
 
 
 def _require_decider(by: Actor, note: Note) -> rules.Verdict:

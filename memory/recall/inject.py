@@ -15,7 +15,7 @@ from memory.recall import envelope, scope
 from memory.recall.compose import BUDGET, Answer, Beside, Candidate, at_prompt, at_start
 from memory.recall.envelope import one_line, size
 from memory.recall.models import Telling, ToldNote
-from memory.recall.search import fitting
+from memory.recall.search import Hit, fitting
 from memory.tenants import trip
 from memory.tenants.models import Member
 
@@ -46,6 +46,19 @@ def start_answer(
     """
     if (before := _told_before(event)) is not None:
         return before
+    answer, _, notes = _start(session, member, files, by_client=by_client)
+    return _record(answer, session, event, member, kind="start", notes=notes)
+
+
+def composed_start(session: Session, *, member: Member | None) -> tuple[Answer | None, list[Candidate]]:
+    """What a start of such a session is told now, and all notes that it could be told, in order. Records nothing."""
+    answer, candidates, _ = _start(session, member, (), by_client=True)
+    return answer, candidates
+
+
+def _start(
+    session: Session, member: Member | None, files: Sequence[str], *, by_client: bool
+) -> tuple[Answer | None, list[Candidate], list[Note]]:
     projects = scope.same_project(session.project)
     # The project where it stands after merges is the first of them.
     home = projects[0] if projects else None
@@ -54,17 +67,24 @@ def start_answer(
     candidates = [_candidate(note, why=_why_at_start(note)) for note in notes]
     more = reach.count() - len(notes) if len(notes) == MOST_READ else 0
     beside = Beside(more, _last_sessions(session, projects, member), files, by_client)
-    answer = at_start(candidates, beside, key=_key(session))
-    return _record(answer, session, event, member, kind="start", notes=notes)
+    return at_start(candidates, beside, key=_key(session)), candidates, notes
+
+
+def fitting_prompt(session: Session, prompt: str, *, member: Member | None) -> list[Hit]:
+    """The notes that fit a prompt of a session best, as many as one answer tells, whatever it knows already."""
+    return _fitting(session, prompt, member)[:MOST_AT_PROMPT]
+
+
+def _fitting(session: Session, prompt: str, member: Member | None) -> list[Hit]:
+    reach = scope.within_reach(scope.same_project(session.project), str(member.pk) if member else None)
+    return fitting(envelope.without_blocks(prompt), reach, session.tenant, limit=4 * MOST_AT_PROMPT)
 
 
 def prompt_answer(session: Session, event: Event, *, prompt: str, member: Member | None) -> Told | None:
     """Up to five notes that fit the prompt and that this session does not know yet; None where none fits."""
     if (before := _told_before(event)) is not None:
         return before
-    projects = scope.same_project(session.project)
-    reach = scope.within_reach(projects, str(member.pk) if member else None)
-    hits = fitting(envelope.without_blocks(prompt), reach, session.tenant, limit=4 * MOST_AT_PROMPT)
+    hits = _fitting(session, prompt, member)
     known = _known(session)
     fresh = [hit for hit in hits if str(hit.revision.pk) not in known][:MOST_AT_PROMPT]
     why = {hit.note.pk: hit.why for hit in fresh}
