@@ -84,7 +84,16 @@ app.conf.update(
     },
 )
 app.autodiscover_tasks(
-    ["memory.tenants", "dream", "memory.graph", "memory.events", "memory.recall", "cache_admin", "memory.ops"]
+    [
+        "memory.tenants",
+        "memory.graph",
+        "memory.events",
+        "memory.notes",
+        "memory.recall",
+        "cache_admin",
+        "dream",
+        "memory.ops",
+    ]
 )
 
 

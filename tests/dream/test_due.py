@@ -1,5 +1,6 @@
 """Work that is due: put down once, sent by one sweeper, held by one worker."""
 
+import re
 import threading
 import time
 from datetime import timedelta
@@ -12,6 +13,7 @@ from django.utils import timezone
 from memory.tenants import due
 from memory.tenants.models import Due
 from memory.tenants.rls import tenant_scope
+from tests.database import ROOT
 
 
 @pytest.fixture
@@ -115,3 +117,15 @@ def test_a_row_given_back_is_sent_at_once(acme: Any, row: str) -> None:
     assert held is not None
     due.release(held)
     assert len(swept()) == 1
+
+
+def test_a_worker_knows_every_task_that_is_put_down_or_on_the_clock() -> None:
+    """A worker drops what it does not know, and says so only in its log."""
+    from memory.celery import app
+
+    app.loader.import_default_modules()
+    put = re.compile(r"^TASK(?:: Final)? = \"(\w+)\"", re.M)
+    sources = [path.read_text() for top in ("memory", "dream", "cache_admin") for path in (ROOT / top).rglob("*.py")]
+    wanted = {f"due.{name}" for source in sources for name in put.findall(source)}
+    wanted |= {entry["task"] for entry in app.conf.beat_schedule.values()}
+    assert len(wanted) > 12 and wanted <= set(app.tasks)
