@@ -15,7 +15,7 @@ from memory.notes import discussing, findings, reporting
 from memory.notes import reading as notes
 from memory.ops import alerts, first_run
 from memory.recall.room import profile_room
-from memory.tenants import pages
+from memory.tenants import outbox, pages
 from memory.tenants.access import TenantRequest, needs, public
 from memory.tenants.rls import UnboundRole, require_bound_role
 
@@ -81,6 +81,7 @@ def inbox(request: TenantRequest, slug: str) -> HttpResponse:
         "has_events": request.tenant.sessions.exists(),
         "steps": first_run.steps(request.tenant, request.actor),
         "late": alerts.late(request.tenant),
+        "unsent": outbox.troubled(request.tenant) if request.actor.may("settings.manage") else 0,
     }
     return render(request, "review/inbox.html", context)
 

@@ -206,6 +206,12 @@ def again(message: Message, *, by: Actor) -> bool:
     return True
 
 
+def troubled(tenant: Tenant) -> int:
+    """How many messages of the last week did not arrive, or perhaps not. The tenant must be bound."""
+    since = timezone.now() - timedelta(days=7)
+    return Message.objects.troubled().filter(tenant=tenant, created_at__gt=since).count()
+
+
 def forget(tenant: Tenant) -> int:
     """Take away messages of more than a month ago; gives how many. The tenant must be bound."""
     return Message.objects.filter(tenant=tenant, created_at__lt=timezone.now() - KEPT).delete()[0]

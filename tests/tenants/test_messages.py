@@ -227,6 +227,8 @@ def test_an_admin_sees_each_outcome_and_sends_again(acme: Any, alice: Any, mia: 
         assert "every 2s" in browser.get(PAGE).content.decode()
         work(acme)
         page = browser.get(PAGE).content.decode()
+        assert "1 message of this week did not arrive" in browser.get("/t/acme/").content.decode()
+        assert "did not arrive" not in logged_in(mia).get("/t/acme/").content.decode()
         assert "554 no such mailbox" in page and "alice@acme.test" in page and "every 2s" not in page
         again = f"{PAGE}{row(acme).public_id}/again/"
         assert logged_in(mia).post(again).status_code == 403 and logged_in(mia).get(PAGE).status_code == 403
