@@ -220,6 +220,7 @@ def _prepare(supervisor: Supervisor, home: Home, *, is_behind: bool, is_ours: bo
         # have been another host that showed them.
         command += ["--new-link", "--new-key"]
     if is_behind:
+        say("Making the schema and the first team: a quarter of a minute, this once.")
         command.append("--migrate")  # in one process: on a busy machine loading the program takes seconds
     printed = supervisor.run(command, role="migrator" if is_behind else "runtime", log="create_tenant")
     say(f"{'Schema and first' if is_behind else 'First'} team made in {time.monotonic() - began:.1f} s.")
