@@ -91,11 +91,6 @@ def test_it_runs_the_whole_and_shows_the_secrets_once(folder):
     assert again.wait() == 0
 
 
-def test_a_command_before_the_first_start_says_what_is_missing(folder):
-    said = refusal("create_tenant", "x", "--owner", "a@example.test", "--data-dir", folder.with_name("unborn"))
-    assert "the database has no schema yet" in said and "manage.py start" in said
-
-
 def test_after_a_kill_the_next_start_says_what_it_did(folder):
     process = manage("start", "--port", 0, "--data-dir", folder)
     said = until_ready(process)
