@@ -38,6 +38,7 @@ LISTS = {
     "api-workers": "post",
     "members": "get", "keys": "get", "roles": "get", "audit": "get", "audit_export": "post",
     "purge": "get", "rules": "get", "api-purges": "post", "api-notes-export": "get", "api-notes-import": "post",
+    "api-notes-block": "get",
     "threads": "get", "unlinked": "get", "endpoints": "get",
     "mcp": "post",  # its tools are walked in tests/mcp/test_isolation.py
     "caches": "get", "cache_tools": "get", "cache_policy": "get", "cache_try": "post", "cache_entries": "get",
