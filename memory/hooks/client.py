@@ -1344,8 +1344,14 @@ def run_hook(arguments: Sequence[str]) -> bytes:
     """One hook call, as bytes for stdout."""
     if os.environ.get("TEAM_MEMORY_INTERNAL") or is_paused():
         return b""
-    payload = parsed(read_stdin())
-    if not payload or payload.get("team_memory_internal") in (1, True, "1"):
+    raw = read_stdin()
+    payload = parsed(raw)
+    if not payload:
+        if raw.strip():
+            # Its words stay out of the log: nobody knows what is in them.
+            _note_fault(f"{' '.join(arguments)[:200]}: {len(raw):,} bytes on stdin are no JSON object; not recorded")
+        return b""
+    if payload.get("team_memory_internal") in (1, True, "1"):
         return b""
     call = Call(flag(arguments, "--client") or "claude_code", flag(arguments, "--event"), payload)
     if is_doubled(call) or ignore_for(call.place, call.folder).hides(payload, call.place, call.folder):
@@ -1542,17 +1548,23 @@ def hook_main(arguments: Sequence[str]) -> None:
 
 
 def _log(fault: BaseException) -> None:
-    """Faults go to a file: stderr is the harness's."""
     try:
         import traceback
 
+        _note_fault("".join(traceback.format_exception(type(fault), fault, fault.__traceback__)))
+    except BaseException:  # there is nobody left to tell
+        return
+
+
+def _note_fault(words: str) -> None:
+    """Faults go to a file: stderr is the harness's."""
+    try:
         for base in state_dirs():
             if made(base):
                 path = os.path.join(base, "hook.log")
                 if os.path.exists(path) and os.stat(path).st_size > 200_000:
                     os.replace(path, path + ".old")
-                trace = "".join(traceback.format_exception(type(fault), fault, fault.__traceback__))
-                _append(path, f"{_iso(STARTED_AT)} {clean_text(trace)}".encode("utf-8", "replace"))
+                _append(path, f"{_iso(STARTED_AT)} {clean_text(words)}".encode("utf-8", "replace"))
                 return
     except BaseException:  # there is nobody left to tell
         return
@@ -2763,7 +2775,8 @@ def _leave(options: Any) -> None:
                 shutil.rmtree(spool.folder, ignore_errors=True)
         for name in ("spool", ""):
             try:
-                remove(os.path.join(base, "hook.log"))
+                for log in ("hook.log", "hook.log.old"):
+                    remove(os.path.join(base, log))
                 os.rmdir(os.path.join(base, name) if name else base)
             except OSError:
                 continue
@@ -3321,9 +3334,10 @@ def _doctor_spool(found: Findings, target: Target) -> None:
     refused = [spool.path("refused.log") for spool in spools if os.path.exists(spool.path("refused.log"))]
     for path in refused:
         found.note(f"events the server refused are in {path}")
-    for base in state_dirs():
-        if os.path.exists(os.path.join(base, "hook.log")):
-            found.note(f"faults of the hook itself are in {os.path.join(base, 'hook.log')}")
+    for path in (os.path.join(base, "hook.log") for base in state_dirs()):
+        lines = read_text(path).strip().splitlines()
+        if lines:
+            found.note(f"what went wrong in the hook itself is in {path}; last: {lines[-1][:200]}")
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
