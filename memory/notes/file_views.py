@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from memory.notes import bundle, exporting, importing, reach
 from memory.notes.importing import Imported
+from memory.notes.reading import plain_words
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs, require
 
@@ -59,7 +60,7 @@ def note_files(request: TenantRequest, slug: str) -> HttpResponse:
     return shown(
         request,
         {
-            "items": [(one, *OUTCOMES[one.outcome]) for one in items[:MOST_SHOWN]],
+            "items": [(one, plain_words(one.detail), *OUTCOMES[one.outcome]) for one in items[:MOST_SHOWN]],
             "item_count": len(items),
             "more": max(0, len(items) - MOST_SHOWN),
             "counts": [(OUTCOMES[name][0], counts[name]) for name in order if name in counts],

@@ -56,8 +56,9 @@ def take_foreign(name: str, raw: bytes, space: Space) -> Imported:
     try:
         text = foreign.text_of(raw)
         note = space.note(paths.path_key(path))
-        if note is not None and note.proposals.filter(text=text).exists():
-            return Imported(path, "unchanged", note.public_id if live(note) else None)
+        known = note.proposals.filter(text=text).order_by("-created_at").first() if note else None
+        if note is not None and known is not None:
+            return Imported(path, "unchanged", note.public_id if live(note) else None, known.public_id)
         current = live(note) if note else None
         draft = Draft(
             path, text, reason=f"Imported from {name[:100]}.", member=space.member,
