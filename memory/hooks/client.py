@@ -289,29 +289,46 @@ class Pattern:
         return self._compiled
 
 
-# Shapes that are secrets wherever they stand. Each begins with a literal and takes what follows without looking back,
-# so a text is read once. The server looks again, with many more rules.
-_SHAPES = Pattern(
-    r"tm_live_[0-9A-Za-z]{20,64}"
-    r"|sk-(?:ant-|proj-|svcacct-|or-)?[0-9A-Za-z_-]{20,200}"
-    r"|gh[pousr]_[0-9A-Za-z]{30,255}|github_pat_[0-9A-Za-z_]{22,255}|glpat-[0-9A-Za-z_-]{20,64}"
-    r"|xox[abeoprs]-[0-9A-Za-z-]{10,250}|xapp-[0-9A-Za-z-]{20,200}"
-    r"|hooks\.slack\.com/services/[0-9A-Za-z/]{20,100}"
-    r"|(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}(?![0-9A-Za-z])"
-    r"|AIza[0-9A-Za-z_-]{35}|ya29\.[0-9A-Za-z_-]{20,500}|GOCSPX-[0-9A-Za-z_-]{20,60}"
-    r"|[rs]k_(?:live|test)_[0-9A-Za-z]{16,200}|whsec_[0-9A-Za-z+/=]{20,100}"
-    r"|npm_[0-9A-Za-z]{36}|pypi-[0-9A-Za-z_-]{50,500}|dckr_pat_[0-9A-Za-z_-]{20,60}|hf_[0-9A-Za-z]{30,60}"
-    r"|SG\.[0-9A-Za-z_-]{16,32}\.[0-9A-Za-z_-]{30,64}|dop_v1_[0-9a-f]{64}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"
-    r"|glsa_[0-9A-Za-z_]{30,64}|lin_api_[0-9A-Za-z]{30,64}|ATATT3[0-9A-Za-z_=-]{50,300}|AGE-SECRET-KEY-1[0-9A-Z]{58}"
-    r"|hvs\.[0-9A-Za-z_-]{20,200}|sntrys_[0-9A-Za-z_=+/-]{40,400}|tskey-[0-9A-Za-z-]{20,80}"
-    r"|eyJ[0-9A-Za-z_-]{8,2000}\.eyJ[0-9A-Za-z_-]{8,6000}\.[0-9A-Za-z_-]{8,2000}"
+# Shapes that are secrets wherever they stand, each with what stands in it in lower case. Each begins with a literal and
+# takes what follows without looking back, so a text is read once. The server looks again, with many more rules.
+_SHAPES = (
+    ("tm_live_", r"tm_live_[0-9A-Za-z]{20,64}"),
+    ("sk-", r"sk-(?:ant-|proj-|svcacct-|or-)?[0-9A-Za-z_-]{20,200}"),
+    ("ghp_ gho_ ghu_ ghs_ ghr_", r"gh[pousr]_[0-9A-Za-z]{30,255}"),
+    ("github_pat_", r"github_pat_[0-9A-Za-z_]{22,255}"),
+    ("glpat-", r"glpat-[0-9A-Za-z_-]{20,64}"),
+    ("xox", r"xox[abeoprs]-[0-9A-Za-z-]{10,250}"),
+    ("xapp-", r"xapp-[0-9A-Za-z-]{20,200}"),
+    ("hooks.slack", r"hooks\.slack\.com/services/[0-9A-Za-z/]{20,100}"),
+    ("akia asia abia acca", r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}(?![0-9A-Za-z])"),
+    ("aiza", r"AIza[0-9A-Za-z_-]{35}"),
+    ("ya29.", r"ya29\.[0-9A-Za-z_-]{20,500}"),
+    ("gocspx-", r"GOCSPX-[0-9A-Za-z_-]{20,60}"),
+    ("k_live_ k_test_", r"[rs]k_(?:live|test)_[0-9A-Za-z]{16,200}"),
+    ("whsec_", r"whsec_[0-9A-Za-z+/=]{20,100}"),
+    ("npm_", r"npm_[0-9A-Za-z]{36}"),
+    ("pypi-", r"pypi-[0-9A-Za-z_-]{50,500}"),
+    ("dckr_pat_", r"dckr_pat_[0-9A-Za-z_-]{20,60}"),
+    ("hf_", r"hf_[0-9A-Za-z]{30,60}"),
+    ("sg.", r"SG\.[0-9A-Za-z_-]{16,32}\.[0-9A-Za-z_-]{30,64}"),
+    ("dop_v1_", r"dop_v1_[0-9a-f]{64}"),
+    ("shpat_ shpca_ shppa_ shpss_", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
+    ("glsa_", r"glsa_[0-9A-Za-z_]{30,64}"),
+    ("lin_api_", r"lin_api_[0-9A-Za-z]{30,64}"),
+    ("atatt3", r"ATATT3[0-9A-Za-z_=-]{50,300}"),
+    ("age-secret-key-1", r"AGE-SECRET-KEY-1[0-9A-Z]{58}"),
+    ("hvs.", r"hvs\.[0-9A-Za-z_-]{20,200}"),
+    ("sntrys_", r"sntrys_[0-9A-Za-z_=+/-]{40,400}"),
+    ("tskey-", r"tskey-[0-9A-Za-z-]{20,80}"),
+    ("eyj", r"eyJ[0-9A-Za-z_-]{8,2000}\.eyJ[0-9A-Za-z_-]{8,6000}\.[0-9A-Za-z_-]{8,2000}"),
 )
 _PEM_START = Pattern(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = Pattern(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _NAME = r"(?:password|passwd|passphrase|secret|(?:api|access|private)[_-]?key|auth[_-]?token|token|credentials?)"
-# NAME=value, "name": "value", name: value. At most 40 characters of a longer name stand before, so it stays linear.
+# NAME=value, "name": "value", name: value, from the word on by which a name is one of a secret. Words are found ten
+# times as fast as names of any kind, which begin at every second character.
 _NAMED = Pattern(
-    r"(?i)(?<![0-9a-z_-])(?!secret:client:0)([0-9a-z_-]{0,40}?" + _NAME + r"(?:[_-][0-9a-z]{1,12})?)"
+    r"(?i)(?!secret:client:0)(" + _NAME + r"(?:[_-][0-9a-z]{1,12})?)"
     r"(\\?[\"']?\s{0,4}(?:=>|:=|[:=])\s{0,4}\\?[\"']?)([^\s\"'\\,;&<>(){}\[\]$%*]{8,500})"
 )
 _BEARER = Pattern(r"(?i)\b((?:bearer|basic)\s+)([0-9a-z_.~+/=-]{16,4000})")
@@ -322,31 +339,58 @@ _NOT_SECRET = Pattern(
 )
 _CODE = Pattern(r"^[A-Za-z_]+(?:\.[A-Za-z_]+)+$")
 # Without one of these, in lower case, no rule above can match.
-_HINTS = (
-    *"tm_live_ sk- ghp_ gho_ ghu_ ghs_ ghr_ github_pat glpat- xox xapp- hooks.slack akia asia".split(),  # noqa: SIM905
-    *"abia acca aiza ya29. gocspx k_live_ k_test_ whsec_ npm_ pypi- dckr_ hf_ sg. dop_v1 shpat_".split(),  # noqa: SIM905
-    *"shpca_ shppa_ shpss_ glsa_ lin_api atatt3 age-secret hvs. sntrys_ tskey- eyj passw".split(),  # noqa: SIM905
-    *"passphrase secret apikey api_key api-key".split(),  # noqa: SIM905
+_NAME_HINTS = (
+    *"passw passphrase secret apikey api_key api-key".split(),  # noqa: SIM905
     *"accesskey access_key access-key privatekey private_key private-key token credential".split(),  # noqa: SIM905
-    *("private key", "bearer ", "basic ", "://"),
 )
+_HINTS = (*_NAME_HINTS, "private key", "bearer", "basic", "://", *" ".join(hints for hints, _ in _SHAPES).split())
 
 
 def may_hold_secret(text: str) -> bool:
-    low = text.lower()
+    return _may_hold_secret(text.lower())
+
+
+def _may_hold_secret(low: str) -> bool:
     return any(hint in low for hint in _HINTS)
 
 
 def clean_text(text: str) -> str:
     """The text without what looks like a secret."""
-    if len(text) < 8 or not may_hold_secret(text):
+    if len(text) < 8:
         return text
-    text = _without_pem(text)
-    text = _SHAPES().sub(REDACTED, text)
-    if "://" in text:
+    low = text.lower()
+    if not _may_hold_secret(low):
+        return text
+    # An agent waits for this: only rules whose hints are there are compiled and run.
+    if "private key" in low:
+        text = _without_pem(text)
+    shapes = [shape for hints, shape in _SHAPES if any(hint in low for hint in hints.split())]
+    if shapes:
+        text = re.sub("|".join(shapes), REDACTED, text)
+    if "://" in text and "@" in text:
         text = _URL_LOGIN().sub(r"\1:" + REDACTED + "@", text)
-    text = _BEARER().sub(_if_secret, text)
-    return str(_NAMED().sub(_if_secret, text))
+    if "bearer" in low or "basic" in low:
+        text = _BEARER().sub(_if_secret, text)
+    return _without_named(text)
+
+
+def _places(text: str, word: str) -> Iterator[int]:
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + 1)
+
+
+def _without_named(text: str) -> str:
+    # The one character that is two in lower case, behind which nothing would stand in its place.
+    low = text.replace("\u0130", "i").lower()
+    kept, at = [], 0
+    for place in sorted(place for word in _NAME_HINTS for place in _places(low, word)):
+        found = _NAMED().match(text, place) if place >= at else None
+        if found:
+            kept.append(text[at : found.start()] + _if_secret(found))
+            at = found.end()
+    return "".join(kept) + text[at:] if kept else text
 
 
 def _if_secret(found: Any) -> str:
