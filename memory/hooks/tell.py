@@ -1,13 +1,14 @@
 """What a hook's answer says: the memory for a session that starts or is prompted."""
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from cache_admin import rereads
 from memory.events.models import Event
 from memory.events.record import Arrival, Recorded
 from memory.hooks.answers import takes_context
-from memory.recall import inject
+from memory.recall import awaited, inject
 from memory.recall.models import Telling
 from memory.recall.search import could_fit
 from memory.tenants.rls import tenant_scope
@@ -20,9 +21,7 @@ _STARTS_LATE: Final = ("cursor", "gemini_cli")
 
 def telling(arrival: Arrival, row: Recorded) -> str | None:
     """The text to tell, or None. It runs in a transaction of its own: no fault here may lose the event."""
-    if arrival.kind not in ("start", "prompt") or not takes_context(arrival.home.client, arrival.kind):
-        return None
-    if arrival.home.is_internal or row.outcome == "deleted":
+    if not may_be_told(arrival) or row.outcome == "deleted":
         return None
     try:
         if _has_nothing_to_say(arrival, row):
@@ -42,6 +41,24 @@ def _has_nothing_to_say(arrival: Arrival, row: Recorded) -> bool:
     return not could_fit(arrival.prompt) or not inject.has_notes(row.tenant_pk)
 
 
+def may_be_told(arrival: Arrival) -> bool:
+    """Whether an answer to it can carry anything from the memory."""
+    takes = arrival.kind in ("start", "prompt") and takes_context(arrival.home.client, arrival.kind)
+    return takes and not arrival.home.is_internal
+
+
+def settle(arrivals: Sequence[Arrival], rows: Sequence[Recorded]) -> None:
+    """Give events that came in by a batch what was told for them before they came."""
+    came = {
+        arrival.key: row.event_pk
+        for arrival, row in zip(arrivals, rows, strict=True)
+        if may_be_told(arrival) and row.outcome in ("new", "repeat")
+    }
+    if came:
+        with tenant_scope(rows[0].tenant_pk):
+            awaited.arrived(came)
+
+
 def _told_before(row: Recorded) -> str | None:
     """A repeat gets the same bytes: the first answer may never have arrived. Only its own member's repeat does.
 
@@ -58,6 +75,9 @@ def _told_now(arrival: Arrival, row: Recorded) -> str | None:
         pk=row.event_pk
     )
     session = event.session
+    if (before := awaited.known(event.key)) is not None:
+        awaited.arrived({event.key: row.event_pk})
+        return before.text if before.member_id == event.member_id else None
     if arrival.kind == "start":
         # Resumed and forked sessions have in their context what was told before.
         if arrival.source in ("resume", "fork") and inject.has_heard_start(session):

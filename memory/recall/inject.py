@@ -63,8 +63,8 @@ def _start(
     # The project where it stands after merges is the first of them.
     home = projects[0] if projects else None
     reach = scope.in_order(scope.within_reach(projects, str(member.pk) if member else None), home)
-    notes = _with_text(reach)
-    candidates = [_candidate(note, why=_why_at_start(note)) for note in notes]
+    notes = with_text(reach)
+    candidates = [candidate(note, why=_why_at_start(note)) for note in notes]
     more = reach.count() - len(notes) if len(notes) == MOST_READ else 0
     beside = Beside(more, _last_sessions(session, projects, member), files, by_client)
     return at_start(candidates, beside, key=_key(session)), candidates, notes
@@ -88,9 +88,9 @@ def prompt_answer(session: Session, event: Event, *, prompt: str, member: Member
     known = _known(session)
     fresh = [hit for hit in hits if str(hit.revision.pk) not in known][:MOST_AT_PROMPT]
     why = {hit.note.pk: hit.why for hit in fresh}
-    texts = {note.pk: note for note in _with_text(Note.objects.filter(pk__in=why))}
+    texts = {note.pk: note for note in with_text(Note.objects.filter(pk__in=why))}
     notes = [texts[hit.note.pk] for hit in fresh]
-    answer = at_prompt([_candidate(note, why=why[note.pk]) for note in notes], key=_key(session))
+    answer = at_prompt([candidate(note, why=why[note.pk]) for note in notes], key=_key(session))
     return _record(answer, session, event, member, kind="prompt", notes=notes)
 
 
@@ -99,7 +99,7 @@ def has_notes(tenant_pk: str) -> bool:
     return bool(trip.apart("SELECT has_notes(%t::uuid)", (tenant_pk,))[0][0])
 
 
-def _with_text(notes: NoteQuerySet) -> list[Note]:
+def with_text(notes: NoteQuerySet) -> list[Note]:
     """Notes with what an answer needs; of a text that can't fit, no more than shows that."""
     return list(
         notes.select_related("current", "member", "project")
@@ -108,7 +108,8 @@ def _with_text(notes: NoteQuerySet) -> list[Note]:
     )
 
 
-def _candidate(note: Note, *, why: str) -> Candidate:
+def candidate(note: Note, *, why: str) -> Candidate:
+    """A note of `with_text` as it may be told, and the reason to tell it."""
     revision = note.current
     assert revision is not None, "only approved notes are told"  # noqa: S101
     text = body_of(note.head)  # type: ignore[attr-defined]

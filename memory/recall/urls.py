@@ -6,6 +6,7 @@ from memory.recall import api, foretold_views
 
 api_patterns = [
     path("notes", api.list_notes, name="api-notes"),
+    path("notes/block", api.notes_block, name="api-notes-block"),
     path("search", api.find, name="api-search"),
 ]
 page_patterns = [
