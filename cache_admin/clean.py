@@ -8,7 +8,7 @@ from django.db import connection
 from django.db.models import Sum
 from django.utils import timezone
 
-from cache_admin import metrics, policies
+from cache_admin import analyses, metrics, policies
 from cache_admin.models import Analysis, Content, Entry, Flight, Result, Shown
 from cache_admin.results import LIFE
 from memory.tenants.models import Tenant
@@ -27,6 +27,7 @@ def clean(tenant: Tenant) -> dict[str, int]:
         "shown": _count(Shown.objects.filter(tenant=tenant, at__lt=now - LIFE).delete(), "Shown"),
         "lookups": metrics.sum_up(tenant, before=now.date()),
     }
+    analyses.add_up()
     days = policies.settings_of(tenant).analysis_days
     unused = Analysis.objects.filter(tenant=tenant, last_used_at__lt=now - timedelta(days=days))
     gone["analyses"] = _count(unused.delete(), "Analysis")

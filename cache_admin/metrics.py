@@ -21,13 +21,21 @@ _TIMES: Final = ("hash_us", "lookup_us", "embed_us")
 _PER_DOUBLING: Final = 8
 
 _DAYS: Final = """
-SELECT (at AT TIME ZONE 'UTC')::date, tool, kind, status, reason, would_hit, count(*), sum(tokens_stored),
+SELECT (at AT TIME ZONE 'UTC')::date, tool, kind, status, reason, would_hit, sum(times), sum(tokens_stored),
   sum(tokens_returned), sum(saved_ms)
 FROM cache_admin_lookup WHERE at >= %s AND at < %s GROUP BY 1, 2, 3, 4, 5, 6
 """
 _HISTOGRAM: Final = """
-SELECT (at AT TIME ZONE 'UTC')::date, tool, kind, floor({n} * ln({column} + 1) / ln(2))::int, count(*)
+SELECT (at AT TIME ZONE 'UTC')::date, tool, kind, floor({n} * ln({column} + 1) / ln(2))::int, sum(times)
 FROM cache_admin_lookup WHERE at >= %s AND at < %s AND {column} > 0 GROUP BY 1, 2, 3, 4
+"""
+
+# What is dropped with its day is kept with the entry: how often it was served.
+_LASTING: Final = """
+UPDATE cache_admin_entry e SET hits = e.hits + g.many FROM (
+  SELECT c.result_pk, sum(c.times) AS many FROM cache_admin_lookup c
+  WHERE c.at < %s AND c.status = 'hit' AND c.result_pk IS NOT NULL GROUP BY c.result_pk) AS g
+WHERE e.result_id = g.result_pk
 """
 
 
@@ -216,6 +224,7 @@ def sum_up(tenant: Tenant, *, before: date) -> int:
         row.counts, row.reasons = whole.as_json(), dict(whole.reasons)
         row.save()
     with connection.cursor() as cursor:
+        cursor.execute(_LASTING, [until])
         cursor.execute("DELETE FROM cache_admin_lookup WHERE at < %s", [until])
         return int(cursor.rowcount)
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from celery import shared_task
 from django.utils import timezone
 
+from cache_admin import analyses
 from cache_admin.clean import clean
 from cache_admin.follow import follow
 from cache_admin.models import Analysis, Content, Lookup
@@ -16,6 +17,7 @@ from memory.tenants.rls import tenant_scope
 
 CLEAN_EVERY = timedelta(hours=1)
 FOLLOW_EVERY = timedelta(seconds=10)
+PATHS_EVERY = timedelta(seconds=5)
 
 
 @shared_task(name="due.cache_clean")
@@ -28,6 +30,13 @@ def cache_clean(*, tenant_id: str, due_id: str) -> None:
 def cache_follow(*, tenant_id: str, due_id: str) -> None:
     """Drop what reported writes made useless, and come again as long as entries name paths."""
     _again(tenant_id, due_id, lambda tenant: follow(tenant, by=command_actor(tenant, "cache")), FOLLOW_EVERY)
+
+
+@shared_task(name="due.cache_paths")
+def cache_paths(*, tenant_id: str, due_id: str) -> None:
+    """Add up at which paths analyses were asked for; whoever asks makes it due."""
+    # Once more after the last: what comes in while it works finds this row there, and makes none of its own.
+    _again(tenant_id, due_id, lambda _: analyses.add_up() > 0, PATHS_EVERY)
 
 
 def _cleaned(tenant: Tenant) -> bool:

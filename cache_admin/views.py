@@ -140,7 +140,7 @@ def entries(request: TenantRequest, slug: str) -> HttpResponse:
     context = {
         **said,
         "entries": found[:PAGE],
-        "hits": seen.hits_today(found[:PAGE]),
+        "hits": seen.hits(found[:PAGE]),
         "next_url": pages.next_url(request, "cache_entries", [str(found[PAGE - 1].pk)] if len(found) > PAGE else None),
         "is_filtered": any(said.values()),
         "purge_query": pages.query(**{name: value for name, value in said.items() if value}),
@@ -170,7 +170,7 @@ def entry(request: TenantRequest, slug: str, key: str) -> HttpResponse:
     context = {
         "entry": read,
         "inputs": seen.inputs(request.tenant, read.document),
-        "hits": seen.hits_today([read]).get(str(read.result_id), 0),
+        "hits": seen.hits([read])[str(read.result_id)],
         "paths": list(read.paths.order_by("path").values_list("path", flat=True)),
         "text": text[:SHOWN],
         "is_cut": len(text) > SHOWN,

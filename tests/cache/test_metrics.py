@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from cache_admin import tasks, usage
+from cache_admin import seen, tasks, usage
 from cache_admin.clean import clean
 from cache_admin.models import CacheSetting, Content, Entry, Flight, Lookup, ToolDay, Usage
 from memory.tenants import due
@@ -106,6 +106,20 @@ def test_days_that_are_over_become_sums_that_say_the_same(desk: Any, acme: Any, 
         assert clean(acme)["lookups"] == 2 and clean(acme)["lookups"] == 0
         assert not Lookup.objects.exists() and ToolDay.objects.count() == 1
     assert desk.get("cache/metrics").json() == before
+
+
+def test_hits_of_an_entry_are_counted_beyond_the_day(desk: Any, acme: Any, bound: Any) -> None:
+    stored(desk, call())
+    for _ in range(3):
+        desk.post("cache/tools/lookup", call())
+    with bound(acme):
+        Lookup.objects.update(at=timezone.now() - timedelta(days=2))
+        clean(acme)
+        clean(acme)
+    desk.post("cache/tools/lookup", call())
+    with bound(acme):
+        [entry] = Entry.objects.all()
+        assert (entry.hits, seen.hits([entry])) == (3, {str(entry.result_id): 4})
 
 
 def test_what_is_over_goes(desk: Any, acme: Any, bound: Any) -> None:

@@ -1,12 +1,15 @@
 """POST /api/v1/cache/semantic/lookup: served from the nearest question of the same space, past the guard."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.utils import timezone
 
-from cache_admin import pairs, policies, semantic
-from cache_admin.models import Lookup, Pair
+from cache_admin import pairs, policies, seen, semantic
+from cache_admin.models import Entry, Lookup, Pair
 from cache_admin.policy import InvalidPolicy
 from memory.tenants import rls
 from memory.tenants.access import command_actor
@@ -68,6 +71,31 @@ def test_other_words_for_the_same_question_are_served(desk: Any, acme: Any, boun
     assert thanks["status"] == "hit" and thanks["matched_query"] == "How to enable debug logs?"
     with bound(acme):
         assert Lookup.objects.filter(kind="semantic", status="hit").count() == 2
+        [entry] = Entry.objects.all()
+        assert seen.hits([entry]) == {str(entry.result_id): 2}
+
+
+def test_the_index_finds_what_the_exact_scan_finds(
+    desk: Any, acme: Any, bound: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(12):
+        teach(desk, answered(query=f"how do I restart service {'abcdefghijkl'[number] * 3}?"))
+    with bound(acme):
+        [(space, vector)] = _spaces()
+        exact = semantic.nearest(space, vector)
+    monkeypatch.setattr(semantic, "_large", {bytes.fromhex(space)})
+    with bound(acme):
+        assert [one.asked for one in semantic.nearest(space, vector)] == [one.asked for one in exact]
+        assert len(exact) == semantic.CANDIDATES
+        Entry.objects.filter(pk=exact[0].entry_pk).update(expires_at=timezone.now() - timedelta(days=1))
+        assert [one.asked for one in semantic.nearest(space, vector)][:4] == [one.asked for one in exact][1:]
+
+
+def _spaces() -> list[tuple[str, list[float]]]:
+    """Each space with the vector of one of its questions."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT DISTINCT ON (space) encode(space, 'hex'), embedding::text FROM cache_admin_question")
+        return [(space, [float(one) for one in text[1:-1].split(",")]) for space, text in cursor.fetchall()]
 
 
 @pytest.mark.parametrize(
