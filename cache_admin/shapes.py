@@ -364,3 +364,11 @@ CONTEXT: Final[dict[str, Any]] = {
         },
     },
 }
+# The parameter of the doors that give out leases, for the description of the API.
+KEYED: Final[dict[str, Any]] = {
+    "in": "header",
+    "name": "Idempotency-Key",
+    "schema": {"type": "string"},
+    "description": "Sent again within 24 h by the same agent key, an answer with a lease comes back as it was, and not"
+    " `wait`. An answer without one changed nothing and is asked anew. Another body under the key is 409.",
+}
