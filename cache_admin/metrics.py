@@ -10,7 +10,7 @@ from typing import Any, Final
 from django.db import connection
 from django.db.models import Count, Sum
 
-from cache_admin import money, policies, usage
+from cache_admin import gain, money, policies, usage
 from cache_admin.models import Incident, Result, ToolDay
 from memory.tenants.models import Tenant
 
@@ -107,25 +107,34 @@ def report(tenant: Tenant, *, by: str, since: date, until: date) -> dict[str, An
         total.add(tally)
     incidents = _incidents(tenant, since, until)
     expansions = _expansions(tenant)
-    items: list[dict[str, Any]] = [
-        {**_named(by, name), **shown(tally, incidents.get(name[0], {}) if by == "tool" else {})}
-        for name, tally in sorted(groups.items())
-    ]
     every: Counter[str] = Counter()
     for kinds in incidents.values():
         every.update(kinds)
-    rates, prices = usage.rates(tenant, since=since, until=until), policies.settings_of(tenant).prices
+    rates, kept = usage.rates(tenant, since=since, until=until), policies.settings_of(tenant)
     model = money.usual_model(rates)
-    for item in items:
-        item["net_gain"] = money.net_gain(item)
-        item["money_saved"] = money.worth(item["tokens_saved"], prices, model)
+    took = gain.means(tenant) if by != "day" else {}
+
+    def line(tally: Tally, incidents: Mapping[str, int], name: tuple[str, ...] = ("",)) -> dict[str, Any]:
+        figures = shown(tally, incidents)
+        mean = took.get((name[0], name[1:2] == ("analysis",)))
+        return {
+            **figures,
+            "net_gain": gain.of(figures, tally.times, mean_ms=mean).as_json(),
+            "money_saved": money.worth(figures["tokens_saved"], kept.prices, model),
+        }
+
+    items = [
+        {**_named(by, name), **line(tally, incidents.get(name[0], {}) if by == "tool" else {}, name)}
+        for name, tally in sorted(groups.items())
+    ]
     return {
         "by": by,
         "priced_as": model or None,
+        "currency": kept.currency,
         "from": since.isoformat(),
         "to": until.isoformat(),
         "items": items,
-        "total": shown(total, every),
+        "total": line(total, every),
         "expansions": expansions,
     }
 

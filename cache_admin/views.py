@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from cache_admin import charts, forms, invalidate, pairs, policies, purge, repeated, results, seen, trends, trial, usage
+from cache_admin import forms, invalidate, pairs, policies, purge, repeated, results, seen, trends, trial
 from cache_admin.models import Entry
 from cache_admin.policy import InvalidPolicy
 from memory.problems import Problem
@@ -33,7 +33,8 @@ def overview(request: TenantRequest, slug: str) -> HttpResponse:
         "waiting": seen.waiting_by_tool(request.tenant),
         "incidents": list(seen.recent(request.tenant)[:5]),
         "ready": [line for line in read.tools if line.is_ready],
-        "dear": [line for line in read.tools if line.is_too_dear],
+        "dear": [line for line in read.tools if line.gain.is_too_dear],
+        "worth": trends.worth(request.tenant, read, since=since, until=until),
         "undecided": trends.without_policy(read.tools),
         "days": days,
         "periods": trends.PERIODS,
@@ -51,6 +52,7 @@ def tools(request: TenantRequest, slug: str) -> HttpResponse:
         "read": read,
         "unasked": trends.unasked(request.tenant, read.tools),
         "summarisers": trends.summarisers(request.tenant),
+        "worth": trends.worth(request.tenant, read, since=since, until=until),
         "form": forms.ToolForm(),
         "days": days,
         "periods": trends.PERIODS,
@@ -68,7 +70,7 @@ def policy(request: TenantRequest, slug: str) -> HttpResponse:
     if request.method == "GET":
         return _show_policy(request, tool, forms.PolicyForm(None, request.tenant, tool))
     require(request.actor, "cache.manage")
-    form = forms.PolicyForm(_typed(request), request.tenant, tool)
+    form = forms.PolicyForm(forms.typed(request.POST), request.tenant, tool)
     if form.is_valid():
         try:
             policies.save(request.tenant, tool, by=request.actor, **form.given())
@@ -105,9 +107,9 @@ def _show_policy(
 def try_call(request: TenantRequest, slug: str) -> HttpResponse:
     """What a lookup of a call would say, with the policy as it is typed or else as it is saved. Writes nothing."""
     tool = pages.asked(request, "tool")
-    form = forms.PolicyForm(_typed(request) if "mode" in request.POST else None, request.tenant, tool)
+    form = forms.PolicyForm(forms.typed(request.POST) if "mode" in request.POST else None, request.tenant, tool)
     policy = form.typed() if form.is_bound else policies.of_tool(request.tenant, tool)
-    call = forms.CallForm(_typed(request), prefix="call")
+    call = forms.CallForm(forms.typed(request.POST), prefix="call")
     verdict, problem = None, "" if policy else "A field of the policy can't be read. Mend it first."
     if policy and call.is_valid():
         said = call.cleaned_data
@@ -335,28 +337,3 @@ def repeats(request: TenantRequest, slug: str) -> HttpResponse:
     if context["is_counted"]:
         context["projects"] = repeated.counted(request.tenant, since=since)
     return pages.answer(request, "cache_admin/repeats.html", "cache_admin/_repeats.html", context)
-
-
-@require_GET
-@needs("cache.read")
-def prompts(request: TenantRequest, slug: str) -> HttpResponse:
-    """How much of what went into models came out of the providers' prompt caches."""
-    days, since, until = trends.period(pages.asked(request, "days"))
-    rows = usage.rates(request.tenant, since=since, until=until)
-    fresh, read, written = (sum(row[name] for row in rows) for name in ("fresh", "read", "written"))
-    context = {
-        "rows": rows,
-        "fresh": fresh,
-        "read": read,
-        "written": written,
-        "output": sum(row["output"] for row in rows),
-        "message_count": sum(row["messages"] for row in rows),
-        "rate": charts.percent(usage.hit_rate(fresh, read, written)),
-        "days": days,
-        "periods": trends.PERIODS,
-    }
-    return pages.answer(request, "cache_admin/prompts.html", "cache_admin/_prompts.html", context)
-
-
-def _typed(request: TenantRequest) -> dict[str, str]:
-    return {name: value.replace("\0", "") for name, value in request.POST.dict().items()}

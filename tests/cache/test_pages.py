@@ -67,7 +67,7 @@ def test_the_table_gives_each_tool_its_reasons(logged_in: Any, used: Any, vera: 
     said = text(answer)
     lines = {(line.tool, line.kind): line for line in answer.context["read"].tools}
     assert lines[("read_file", "tool")].figures["hit_rate"] == 0.5
-    assert lines[("read_file", "tool")].net_ms > 0
+    assert lines[("read_file", "tool")].gain.net_ms > 0
     assert "3 watched: 2 would be hits, 1 stale" in said and "1 went past: no policy" in said
     assert "1 went past: side effects" in said and "1 missed: the guard: antonym" in said
     assert "Write its policy" not in said, "who may not change anything is offered nothing"
