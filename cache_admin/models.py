@@ -399,6 +399,18 @@ class Pair(TenantOwned):
         return f"{self.score:.3f} {self.asked[:40]}"
 
 
+class PairsWeek(TenantOwned):
+    """A week, by its Monday, in which the inbox says that pairs wait."""
+
+    week = models.DateField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "week"], name="pairs_are_told_of_once_a_week")]
+
+    def __str__(self) -> str:
+        return f"{self.week}"
+
+
 class Usage(TenantOwned):
     """What a model call took, as its provider counted it."""
 

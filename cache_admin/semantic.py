@@ -12,7 +12,7 @@ import psycopg
 from django.conf import settings
 from django.db import connection
 
-from cache_admin import guard
+from cache_admin import guard, weekly
 from cache_admin.lookup import Answer, Asked, look
 from cache_admin.models import Entry, Flight, Lookup, Pair
 from cache_admin.pairs import REVIEW_FROM, REVIEW_TO
@@ -117,6 +117,7 @@ def _nearest_answer(asked: Asked, answer: Answer, vector: Sequence[float], embed
             guard=why,
             was_served=is_served,
         )
+        weekly.expect(answer.standing.tenant)
     served = _served(answer, best) if is_served else None
     if served is None:
         said = f"guard_{why}" if why else "semantic_off" if fits else "below_threshold"

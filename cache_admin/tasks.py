@@ -6,7 +6,7 @@ from datetime import timedelta
 from celery import shared_task
 from django.utils import timezone
 
-from cache_admin import analyses
+from cache_admin import analyses, weekly
 from cache_admin.clean import clean
 from cache_admin.follow import follow
 from cache_admin.models import Analysis, Content, Lookup
@@ -37,6 +37,13 @@ def cache_paths(*, tenant_id: str, due_id: str) -> None:
     """Add up at which paths analyses were asked for; whoever asks makes it due."""
     # Once more after the last: what comes in while it works finds this row there, and makes none of its own.
     _again(tenant_id, due_id, lambda _: analyses.add_up() > 0, PATHS_EVERY)
+
+
+@shared_task(name="due.cache_pairs")
+def cache_pairs(*, tenant_id: str, due_id: str) -> None:
+    """Say once a week in the inbox how many pairs wait, as long as any does."""
+    now = timezone.now()
+    _again(tenant_id, due_id, weekly.tell, weekly.next_at(now) - now)
 
 
 def _cleaned(tenant: Tenant) -> bool:

@@ -13,6 +13,7 @@ from cache_admin.models import Entry, Lookup, Pair
 from cache_admin.policy import InvalidPolicy
 from memory.tenants import rls
 from memory.tenants.access import command_actor
+from memory.tenants.models import Due
 from tests.conftest import new_agent
 
 TOOL = "ask_docs"
@@ -124,6 +125,7 @@ def test_what_is_near_waits_for_a_person(desk: Any, acme: Any, bound: Any) -> No
         [pair] = pairs.waiting(acme)
         assert (pair.asked, pair.matched) == ("How to disable debug logs?", "How to enable debug logs?")
         assert pair.guard == "antonym" and not pair.was_served
+        assert Due.objects.filter(task="cache_pairs").count() == 1, "on Monday the inbox says so"
 
 
 def test_nothing_crosses_its_space(desk: Any, bob: Any, globex: Any, globex_agent: Any, api: Any) -> None:
