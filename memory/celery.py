@@ -82,7 +82,9 @@ app.conf.update(
         "search_due": {"task": "recall.find_due", "schedule": timedelta(seconds=10), "options": {"expires": 10}},
     },
 )
-app.autodiscover_tasks(["dream", "memory.graph", "memory.events", "memory.recall", "cache_admin", "memory.ops"])
+app.autodiscover_tasks(
+    ["memory.tenants", "dream", "memory.graph", "memory.events", "memory.recall", "cache_admin", "memory.ops"]
+)
 
 
 def _leave(**_: object) -> None:

@@ -42,6 +42,24 @@ def number(name: str, default: int, *, least: int = 0) -> int:
     return int(value)
 
 
+def smtp(url: str) -> dict[str, Any]:
+    """Django's settings of mail from smtp://name:password@host:587 (STARTTLS, unless ?starttls=no) or smtps://…:465."""
+    parts = urlsplit(url)
+    query = dict(pair.partition("=")[::2] for pair in parts.query.split("&") if pair)
+    is_wrong = parts.scheme not in ("smtp", "smtps") or not parts.hostname or query.get("starttls", "no") != "no"
+    if is_wrong or set(query) - {"starttls"}:
+        _refuse("TEAM_MEMORY_SMTP_URL looks like smtp://name:password@host:587 or smtps://name:password@host:465.")
+    is_tls = parts.scheme == "smtps"
+    return {
+        "HOST": parts.hostname,
+        "PORT": parts.port or (465 if is_tls else 587),
+        "HOST_USER": unquote(parts.username or ""),
+        "HOST_PASSWORD": unquote(parts.password or ""),
+        "USE_SSL": is_tls,
+        "USE_TLS": not is_tls and "starttls" not in query,
+    }
+
+
 def database(url: str) -> dict[str, Any]:
     """Connection parameters from postgres://user:password@host:port/name?option=value."""
     parts = urlsplit(url)
@@ -260,6 +278,23 @@ if PAYLOADS_IN_STORAGE:
             "querystring_auth": True,
         },
     }
+
+# Mail goes by the operator's SMTP server; without one, links are shown to be sent by hand.
+_smtp_url = text("TEAM_MEMORY_SMTP_URL")
+_mail: dict[str, Any] = smtp(_smtp_url) if _smtp_url else {}
+EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+EMAIL_HOST = _mail.get("HOST", "")
+EMAIL_PORT = _mail.get("PORT", 587)
+EMAIL_HOST_USER = _mail.get("HOST_USER", "")
+EMAIL_HOST_PASSWORD = _mail.get("HOST_PASSWORD", "")
+EMAIL_USE_TLS = _mail.get("USE_TLS", False)
+EMAIL_USE_SSL = _mail.get("USE_SSL", False)
+EMAIL_TIMEOUT = 20
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = text("TEAM_MEMORY_MAIL_FROM")
+if EMAIL_HOST and "@" not in DEFAULT_FROM_EMAIL:
+    _refuse("TEAM_MEMORY_SMTP_URL needs TEAM_MEMORY_MAIL_FROM too, such as Team Memory <memory@example.org>.")
+# Hosts (or host:port) that webhooks may reach though they are private, and by plain http.
+WEBHOOK_HOSTS = [one.strip().lower() for one in text("TEAM_MEMORY_WEBHOOK_HOSTS").split(",") if one.strip()]
 
 # Whoever presents it may read /metrics from elsewhere; without one only this machine itself may.
 METRICS_TOKEN = text("TEAM_MEMORY_METRICS_TOKEN")

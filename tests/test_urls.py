@@ -43,7 +43,7 @@ LISTS = {
     "caches": "get", "cache_tools": "get", "cache_policy": "get", "cache_try": "post", "cache_entries": "get",
     "cache_purge": "get", "cache_pairs": "get", "cache_analyses": "get", "cache_incidents": "get",
     "cache_repeats": "get", "cache_prompts": "get", "cache_prices": "get",
-    "settings": "get", "settings_server": "get",
+    "settings": "get", "settings_server": "get", "messages": "get", "message_try": "post",
 }  # fmt: skip
 # What a list needs to be asked.
 QUERIES = {"api-search": "?q=acme-only"}
@@ -83,6 +83,7 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "member_remove": ("post", "colleague", {}),
     "member_link": ("post", "colleague", {}),
     "invitation_withdraw": ("post", "invitation", {}),
+    "message_again": ("post", "message", {}),
     "thread": ("get", "thread", {}),
     "thread_edit": ("post", "thread", {"title": "Other words", "state": "open"}),
     "thread_own": ("post", "thread", {"worker_id": "{worker}"}),
@@ -202,6 +203,7 @@ def things(acme: Any, alice: Any, mia: Any) -> dict[str, str]:
         "key": new_agent(alice).key.public_id,
         "colleague": mia.public_id,
         "invitation": made.invitation(acme, alice).public_id,
+        "message": made.message(acme).public_id,
         "rule": made.rule(acme, alice).public_id,
         "report": made.report(note, alice).public_id,
         **made_graph.chain(acme),

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import smtplib
 import stat
 import time
 import urllib.error
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 import psycopg
 from django.conf import settings
+from django.core.mail import get_connection
 from django.db.migrations.loader import MigrationLoader
 
 from memory.management import roles
@@ -45,7 +47,7 @@ def checks() -> list[Found]:
     found = [database()]
     if found[0].state == "ok":
         found += [runtime_role(), extensions(), migrations(), clock(), workers(), months()]
-    return [*found, broker(), disk(), secrets(), backup(), logs(), public_url()]
+    return [*found, broker(), disk(), secrets(), backup(), logs(), public_url(), mail()]
 
 
 @contextmanager
@@ -236,6 +238,21 @@ def public_url() -> Found:
         fix = "Put a proxy with TLS before it, and set TEAM_MEMORY_PUBLIC_URL to its https address."
         return Found("address", "warn", f"{url} answers, in clear text: keys can be read on the way", fix)
     return Found("address", "ok", f"{url} answers")
+
+
+def mail() -> Found:
+    """Whether the mail server takes us in; nothing is sent."""
+    if not settings.EMAIL_HOST:
+        return Found("mail", "ok", "none is set: links are shown to be sent by hand (TEAM_MEMORY_SMTP_URL sets one)")
+    where = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
+    opened: Any = get_connection()
+    try:
+        opened.open()
+        opened.close()
+    except (OSError, smtplib.SMTPException) as why:
+        told = f"{where} does not take us in: {str(why)[:160]}"
+        return Found("mail", "bad", told, "Correct TEAM_MEMORY_SMTP_URL. What waits is tried again for a day.")
+    return Found("mail", "ok", f"{where} takes us in, from {settings.DEFAULT_FROM_EMAIL}")
 
 
 def _existing(path: Path) -> Path:

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from memory.graph import bodies, endpoints
 from memory.graph.models import Answer
-from memory.tenants import choices, due
+from memory.tenants import choices, due, outbox
 from memory.tenants.models import Setting, Tenant
 from memory.tenants.rls import tenant_scope
 
@@ -61,6 +61,7 @@ def perform(claim: due.Claim) -> dict[str, int]:
         with tenant_scope(claim.tenant_pk):
             gone["marks"] = endpoints.forget_marks(tenant)
             gone["answers"] = Answer.objects.filter(tenant=tenant, at__lt=timezone.now() - ANSWERS_LIFE).delete()[0]
+            gone["messages"] = outbox.forget(tenant)
             _ran(tenant, gone)
             due.done(claim)
     return gone

@@ -74,6 +74,23 @@ _KNOWN: Final[dict[str, tuple[tuple[str, str, str, str, str], ...]]] = {
             "With less free, agents' writes are refused with 507 and kept by their clients.",
         ),
     ),
+    "Mail and webhooks": (
+        (
+            "TEAM_MEMORY_SMTP_URL",
+            "Mail server",
+            "EMAIL_HOST",
+            "",
+            "Invitations, login links and news go by it. Without one, links are shown to be sent by hand.",
+        ),
+        ("TEAM_MEMORY_MAIL_FROM", "Sender of mail", "DEFAULT_FROM_EMAIL", "", "The From address of every mail."),
+        (
+            "TEAM_MEMORY_WEBHOOK_HOSTS",
+            "Private webhook hosts",
+            "WEBHOOK_HOSTS",
+            "",
+            "Hosts (or host:port) that webhooks may reach though they are private or speak plain http.",
+        ),
+    ),
     "Watching": (
         (
             "TEAM_MEMORY_METRICS_TOKEN",

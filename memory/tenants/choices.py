@@ -8,7 +8,7 @@ from typing import Final
 
 from django.conf import settings
 
-from memory.tenants import audit, vault
+from memory.tenants import audit, outgoing, vault
 from memory.tenants.access import Actor, require
 from memory.tenants.models import Setting, Tenant
 
@@ -82,6 +82,14 @@ KNOWN: Final[tuple[Known, ...]] = (
         lambda: "0",
         kind="number",
         unit="days",
+    ),
+    Known(
+        "slack_url",
+        "News",
+        "Slack webhook",
+        "Where the news of members who chose Slack is posted: the address of an incoming webhook of Slack, Mattermost"
+        " or Rocket.Chat. Whoever has it can post there, so it is kept encrypted and never shown again.",
+        kind="secret",
     ),
     Known(
         "alert_backlog_hours",
@@ -183,6 +191,11 @@ def _check(tenant: Tenant, known: Known, value: str) -> None:
         provider, colon, name = value.partition(":")
         if not colon or not name or provider not in ("anthropic", "openai", "openai-compatible"):
             raise Invalid("Model: anthropic:NAME, openai:NAME or openai-compatible:NAME.")
+    elif known.name == "slack_url":
+        try:
+            outgoing.check_url(value)
+        except outgoing.InvalidAddress as why:
+            raise Invalid(f"{known.label}: {why}") from None
     elif known.name == "model_url" and value.rstrip("/") not in settings.MODEL_URLS:
         raise Invalid("The server may not call this address: the operator allows addresses by TEAM_MEMORY_MODEL_URLS.")
 

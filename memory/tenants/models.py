@@ -28,6 +28,10 @@ def invitation_id() -> str:
     return ids.mint("invitation")
 
 
+def message_id() -> str:
+    return ids.mint("message")
+
+
 class UserManager(BaseUserManager["User"]):
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> "User":
         user = self.model(email=email.strip().lower(), **fields)
@@ -324,3 +328,55 @@ class Setting(TenantOwned):
 
     def __str__(self) -> str:
         return self.name
+
+
+class MessageQuerySet(models.QuerySet["Message"]):
+    def troubled(self) -> "MessageQuerySet":
+        """Those that did not arrive, or perhaps not, and that nobody has looked after yet."""
+        return self.filter(state__in=("failed", "unknown"))
+
+
+class Message(TenantOwned):
+    """A mail or a webhook call that leaves the server. What it says is sealed, and forgotten once it was sent."""
+
+    class Channel(models.TextChoices):
+        MAIL = "mail", "Mail"
+        SLACK = "slack", "Slack"
+        WEBHOOK = "webhook", "Webhook"
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting"
+        # Handed over just now. Who finds this on taking the work over can't know whether the other side has it.
+        SENDING = "sending", "Sending"
+        SENT = "sent", "Sent"
+        FAILED = "failed", "Not sent"
+        UNKNOWN = "unknown", "Not known"
+
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="messages")
+    public_id = models.CharField(max_length=100, default=message_id)
+    # What it is about, so that the same occasion makes one message, however often it is told.
+    occasion = models.CharField(max_length=200)
+    channel = models.CharField(max_length=8, choices=Channel.choices)
+    # To whom, as an admin may see it: an address, or a webhook's host.
+    recipient = models.CharField(max_length=300)
+    about = models.CharField(max_length=200)
+    sealed = models.BinaryField(null=True)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.WAITING)
+    attempts = models.IntegerField(default=0)
+    error = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    tried_at = models.DateTimeField(null=True)
+    # When it is tried again, where it waits after a failure.
+    next_at = models.DateTimeField(null=True)
+
+    objects = MessageQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["public_id", "tenant"], name="one_message_per_id"),
+            models.UniqueConstraint(fields=["occasion", "tenant"], name="one_message_per_occasion"),
+        ]
+        indexes = [models.Index(fields=["tenant", "created_at"], name="tenants_message_latest")]
+
+    def __str__(self) -> str:
+        return f"{self.channel} {self.about}"

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from memory.tenants import account_views, audit_views, key_views, member_views, views
+from memory.tenants import account_views, audit_views, key_views, member_views, outbox_views, views
 
 entry_patterns = [
     path("login/", views.login, name="login"),
@@ -28,5 +28,8 @@ page_patterns = [
     path("keys/", key_views.key_list, name="keys"),
     path("keys/<str:key_id>/rotate/", key_views.key_rotate, name="key_rotate"),
     path("keys/<str:key_id>/change/", key_views.key_change, name="key_change"),
+    path("messages/", outbox_views.message_list, name="messages"),
+    path("messages/try/", outbox_views.message_try, name="message_try"),
+    path("messages/<str:message_id>/again/", outbox_views.message_again, name="message_again"),
     path("connect/keys/<str:key_id>/revoke/", key_views.key_revoke, name="key_revoke"),
 ]

@@ -12,11 +12,12 @@ from django.core.management import CommandError, call_command
 from memory.management import doctor
 from memory.management.home import Home
 from memory.tenants.door import away
+from tests.mail_server import mail_server
 
 
 def test_a_sound_database_is_told_so_and_every_fault_names_its_fix(committed: None, capsys: Any) -> None:
     found = {one.name: one for one in doctor.checks()}
-    for name in ("database", "roles", "extensions", "schema", "clock", "workers", "queue", "disk", "logs"):
+    for name in ("database", "roles", "extensions", "schema", "clock", "workers", "queue", "disk", "logs", "mail"):
         assert found[name].state == "ok", found[name]
     assert all(one.fix for one in found.values() if one.state != "ok")
     with pytest.raises(CommandError, match="address"):  # nothing is served here
@@ -38,6 +39,14 @@ def test_it_sees_a_full_disk_an_open_key_an_old_backup_and_a_dead_queue(
     assert "507" in found["disk"].fix and "rotate_secrets" in found["secrets"].fix
     assert found["backup"].state == "warn" and "days old" in found["backup"].told
     assert "pass-word" not in str(found)
+
+
+def test_it_knocks_at_the_mail_server() -> None:
+    with mail_server() as box:
+        assert "takes us in" in doctor.mail().told and box.mails == []
+    with mail_server(EMAIL_USE_TLS=True):
+        found = doctor.mail()
+        assert found.state == "bad" and "TEAM_MEMORY_SMTP_URL" in found.fix
 
 
 def test_a_log_is_set_aside_while_it_is_written(tmp_path: Path) -> None:

@@ -145,3 +145,16 @@ def invitation(tenant: Any, by: Any) -> Any:
 
     with rls.tenant_scope(str(tenant.pk)):
         return invitations.invite(tenant, "nina@acme-only.test", role="member", by=member_actor(by))[0]
+
+
+def message(tenant: Tenant, *, state: str = "failed", about: str = "acme-only mail") -> Any:
+    """A mail that could not be sent."""
+    from memory.tenants import vault
+    from memory.tenants.models import Message
+
+    sealed = vault.sealed('{"to": "nina@acme-only.test", "subject": "Hello", "text": "Hello"}')
+    with rls.tenant_scope(str(tenant.pk)):
+        return Message.objects.create(
+            tenant=tenant, channel="mail", occasion=ids.new_key(), recipient="nina@acme-only.test", about=about,
+            sealed=sealed, state=state, error="refused",
+        )  # fmt: skip

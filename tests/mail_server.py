@@ -1,0 +1,58 @@
+"""A real SMTP server on loopback: keeps what it took, and fails as its script says."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from typing import Any
+
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import SMTP, Envelope, Session
+from django.test import override_settings
+
+from tests.conftest import free_port
+
+TAKEN = "250 OK"
+
+
+@dataclass
+class Mailbox:
+    """The mails it took, in order. `on_data` gives the answer to each: "250 OK", "451 later", "554 never"."""
+
+    on_data: Callable[[int], str] = lambda number: TAKEN
+    mails: list[EmailMessage] = field(default_factory=list)
+    asked: int = 0
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
+        self.asked += 1
+        said = self.on_data(self.asked)
+        if said == TAKEN:
+            assert isinstance(envelope.content, bytes)
+            parsed: Any = message_from_bytes(envelope.content, policy=policy.default)
+            self.mails.append(parsed)
+        return said
+
+    @property
+    def texts(self) -> list[str]:
+        return [mail.get_content() for mail in self.mails]
+
+    def to(self, address: str) -> list[EmailMessage]:
+        return [mail for mail in self.mails if mail["To"] == address]
+
+
+@contextmanager
+def mail_server(on_data: Callable[[int], str] = lambda number: TAKEN, **settings: Any) -> Iterator[Mailbox]:
+    """A server that runs while the block does, and is the one of the settings."""
+    box = Mailbox(on_data)
+    port = free_port()
+    controller = Controller(box, hostname="127.0.0.1", port=port)
+    controller.start()
+    named = {"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": port, "EMAIL_USE_TLS": False, "EMAIL_USE_SSL": False}
+    named["DEFAULT_FROM_EMAIL"] = "Team Memory <memory@example.org>"
+    named["EMAIL_BACKEND"] = "django.core.mail.backends.smtp.EmailBackend"
+    try:
+        with override_settings(**{**named, **settings}):
+            yield box
+    finally:
+        controller.stop()
