@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from cache_admin import alerts
 from cache_admin.models import Entry, Flight, Incident
 from memory import redact
 from memory.problems import Problem, not_found
@@ -51,6 +52,7 @@ def report(tenant: Tenant, told: Reported, *, by: Actor) -> tuple[Incident, int]
         detail=redact.clean_text(f"{told.kind}: {told.detail}"[:2_000]).value,
         reporter_id=by.member_pk,
     )
+    alerts.soon(str(tenant.pk))
     keys = [bytes(key) for key in rows.values_list("key", flat=True)]
     Flight.objects.filter(tenant=tenant, key__in=keys).delete()
     gone = Entry.objects.filter(tenant=tenant, key__in=keys).delete()[1].get("cache_admin.Entry", 0)

@@ -299,6 +299,35 @@ class Incident(TenantOwned):
         return self.public_id
 
 
+class Alert(TenantOwned):
+    """That a tool's cache went wrong, from the moment it did until it was well again: told once.
+
+    `rate` and `usual` are hit rates, of a collapse alone.
+    """
+
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="cache_alerts")
+    kind = models.CharField(max_length=10)
+    tool = models.CharField(max_length=200)
+    call_kind = models.CharField(max_length=10, default="tool")
+    rate = models.FloatField(null=True)
+    usual = models.FloatField(null=True)
+    raised_at = models.DateTimeField(auto_now_add=True)
+    cleared_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tool", "kind", "call_kind", "tenant"],
+                condition=Q(cleared_at__isnull=True),
+                name="an_alert_is_raised_once",
+            )
+        ]
+        indexes = [models.Index(fields=["raised_at"], name="cache_alerts_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.tool}"
+
+
 class Analysis(TenantOwned):
     """A stored analysis of one file content. `bound_path` is empty unless the text speaks of its path."""
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from celery import shared_task
 from django.utils import timezone
 
-from cache_admin import analyses, weekly
+from cache_admin import alerts, analyses, weekly
 from cache_admin.clean import clean
 from cache_admin.follow import follow
 from cache_admin.models import Analysis, Content, Lookup
@@ -46,8 +46,15 @@ def cache_pairs(*, tenant_id: str, due_id: str) -> None:
     _again(tenant_id, due_id, weekly.tell, weekly.next_at(now) - now)
 
 
+@shared_task(name="due.cache_watch")
+def cache_watch(*, tenant_id: str, due_id: str) -> None:
+    """Look whether somebody has to be told, and look again as long as the caches are in use or something is open."""
+    _again(tenant_id, due_id, alerts.watch, alerts.EVERY)
+
+
 def _cleaned(tenant: Tenant) -> bool:
     clean(tenant)
+    alerts.soon(str(tenant.pk))
     return any(model.objects.filter(tenant=tenant).exists() for model in (Content, Analysis, Lookup))
 
 

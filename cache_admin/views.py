@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from cache_admin import forms, invalidate, pairs, policies, purge, repeated, results, seen, trends, trial
+from cache_admin import alerts, forms, invalidate, pairs, policies, purge, repeated, results, seen, trends, trial
 from cache_admin.models import Entry
 from cache_admin.policy import InvalidPolicy
 from memory.problems import Problem
@@ -30,6 +30,7 @@ def overview(request: TenantRequest, slug: str) -> HttpResponse:
     context = {
         "read": read,
         "charts": trends.drawn(read.days),
+        "open_alerts": [one for one in alerts.latest(request.tenant) if one.cleared_at is None],
         "waiting": seen.waiting_by_tool(request.tenant),
         "incidents": list(seen.recent(request.tenant)[:5]),
         "ready": [line for line in read.tools if line.is_ready],
@@ -307,7 +308,9 @@ def incidents(request: TenantRequest, slug: str) -> HttpResponse:
     rows = seen.incidents(request.tenant)
     found = list((rows.filter(pk__lt=after[0]) if after else rows)[: PAGE + 1])
     more = pages.next_url(request, "cache_incidents", [str(found[PAGE - 1].pk)] if len(found) > PAGE else None)
-    context = {"incidents": found[:PAGE], "next_url": more}
+    context: dict[str, Any] = {"incidents": found[:PAGE], "next_url": more}
+    if not pages.wants_piece(request):
+        context |= {"alerts": alerts.latest(request.tenant), "ways": alerts.ways(request.tenant)}
     return pages.answer(request, "cache_admin/incidents.html", "cache_admin/_incident_rows.html", context)
 
 
