@@ -148,16 +148,18 @@ def test_over_the_quota_the_idlest_goes_first(desk: Any, acme: Any, bound: Any) 
 def test_the_worker_comes_again_as_long_as_there_is_something(desk: Any, acme: Any, bound: Any) -> None:
     stored(desk, call())
     with bound(acme):
-        assert {row.task for row in Due.objects.all()} == {"cache_clean", "cache_follow"}
+        assert {row.task for row in Due.objects.all()} == {"cache_clean", "cache_follow", "cache_watch"}
         Due.objects.update(due_at=timezone.now() - timedelta(seconds=1))
         rows = {row.task: str(row.pk) for row in Due.objects.all()}
     tasks.cache_clean(tenant_id=str(acme.pk), due_id=rows["cache_clean"])
+    tasks.cache_watch(tenant_id=str(acme.pk), due_id=rows["cache_watch"])
     tasks.cache_follow(tenant_id=str(acme.pk), due_id=rows["cache_follow"])
     tasks.cache_follow(tenant_id=str(acme.pk), due_id=rows["cache_follow"])  # gone: nothing happens
     with bound(acme):
         assert {row.task: row.due_at > timezone.now() for row in Due.objects.all()} == {
             "cache_clean": True,
             "cache_follow": True,
+            "cache_watch": True,
         }
 
 
