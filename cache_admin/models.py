@@ -462,10 +462,11 @@ class Usage(TenantOwned):
 
 
 class Watermark(TenantOwned):
-    """How far a session's events were read for writes to files."""
+    """How far a session's events were read for writes to files, and for what its model calls took."""
 
     session = models.ForeignKey("events.Session", models.CASCADE, db_constraint=False, related_name="+")
     seq = models.BigIntegerField(default=0)
+    usage_seq = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["session"], name="one_cache_watermark_per_session")]

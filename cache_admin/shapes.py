@@ -281,7 +281,8 @@ def _reported(one: Any, at: str) -> Reported:
     return Reported(
         text(one, "message_id", needed=True, at=at),
         text(one, "model", most=120, needed=True, at=at),
-        text(one, "harness", most=40, at=at),
+        # As sessions name it: both spellings of one harness are one line.
+        text(one, "harness", most=40, at=at).replace("-", "_"),
         taken,
         moment(one.get("at"), f"{at}at") or datetime.now(UTC),
     )

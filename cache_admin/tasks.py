@@ -4,9 +4,10 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from celery import shared_task
+from django.db import connection
 from django.utils import timezone
 
-from cache_admin import alerts, analyses, weekly
+from cache_admin import alerts, analyses, imported, weekly
 from cache_admin.clean import clean
 from cache_admin.follow import follow
 from cache_admin.models import Analysis, Content, Lookup
@@ -44,6 +45,20 @@ def cache_pairs(*, tenant_id: str, due_id: str) -> None:
     """Say once a week in the inbox how many pairs wait, as long as any does."""
     now = timezone.now()
     _again(tenant_id, due_id, weekly.tell, weekly.next_at(now) - now)
+
+
+@shared_task(name="cache.find_due")
+def find_due() -> int:
+    """Make it due for each team whose sessions may hold usage that nobody read yet."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT usage_due()")
+        return int(cursor.fetchone()[0])
+
+
+@shared_task(name="due.cache_usage")
+def cache_usage(*, tenant_id: str, due_id: str) -> None:
+    """Take what model calls took out of imported transcripts."""
+    _again(tenant_id, due_id, imported.take, timedelta())
 
 
 @shared_task(name="due.cache_watch")

@@ -11,6 +11,7 @@ from cache_admin.models import Usage
 from memory.tenants.models import Tenant
 
 MONTH: Final = 30
+_CODEX: Final = "cached_input_tokens"
 
 
 class UnknownUsage(ValueError):
@@ -48,7 +49,8 @@ def read(usage: Mapping[str, Any]) -> Taken:
     ):
         if whole in usage:
             inner = usage.get(details)
-            cached = _count(inner, "cached_tokens") if isinstance(inner, Mapping) else 0
+            # Codex writes it beside the whole, in the same sense.
+            cached = _count(inner, "cached_tokens") if isinstance(inner, Mapping) else _count(usage, _CODEX)
             if cached > _count(usage, whole):
                 raise UnknownUsage(f"{details}.cached_tokens is more than {whole}.")
             return Taken("openai", _count(usage, whole) - cached, cached, 0, _count(usage, output))
