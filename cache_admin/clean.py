@@ -9,12 +9,14 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from cache_admin import analyses, metrics, policies
-from cache_admin.models import Analysis, Content, Entry, Flight, Result, Shown
+from cache_admin.models import Analysis, Content, Decision, Entry, Flight, Result, Shown
 from cache_admin.results import LIFE
 from memory.tenants.models import Tenant
 
 # An id that somebody still holds says that its text is gone, and is not just unknown.
 GRACE: Final = timedelta(days=7)
+# What became of questions is looked at while thresholds are sought.
+DECIDED: Final = timedelta(days=30)
 AT_ONCE: Final = 500
 
 
@@ -24,6 +26,7 @@ def clean(tenant: Tenant) -> dict[str, int]:
     gone = {
         "entries": _count(Entry.objects.filter(tenant=tenant, expires_at__lte=now).delete(), "Entry"),
         "flights": _count(Flight.objects.filter(tenant=tenant, until__lt=now - timedelta(days=1)).delete(), "Flight"),
+        "decisions": _count(Decision.objects.filter(tenant=tenant, at__lt=now - DECIDED).delete(), "Decision"),
         "shown": _count(Shown.objects.filter(tenant=tenant, at__lt=now - LIFE).delete(), "Shown"),
         "lookups": metrics.sum_up(tenant, before=now.date()),
     }

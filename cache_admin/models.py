@@ -428,6 +428,30 @@ class Pair(TenantOwned):
         return f"{self.score:.3f} {self.asked[:40]}"
 
 
+class Decision(TenantOwned):
+    """What became of a question whose words nobody had asked before: the nearest one, how alike, and why (not) served.
+
+    `score` is None, and `matched` empty, where the space held no question yet.
+    """
+
+    tenant = models.ForeignKey(
+        Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="question_decisions"
+    )
+    tool = models.CharField(max_length=200)
+    asked = models.TextField()
+    matched = models.TextField(blank=True)
+    score = models.FloatField(null=True)
+    threshold = models.FloatField()
+    outcome = models.CharField(max_length=30)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["at"], name="cache_decisions_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.outcome} {self.asked[:40]}"
+
+
 class PairsWeek(TenantOwned):
     """A week, by its Monday, in which the inbox says that pairs wait."""
 

@@ -11,7 +11,7 @@ from django.db.models import Count, F, Max, Q, QuerySet, Sum
 from django.utils import timezone
 
 from cache_admin import charts
-from cache_admin.models import Analysis, AnalysisPath, Entry, Incident, Lookup, Pair, ProjectLimit
+from cache_admin.models import Analysis, AnalysisPath, Decision, Entry, Incident, Lookup, Pair, ProjectLimit
 from cache_admin.pairs import Judged, curve
 from memory.events.models import Project
 from memory.tenants.access import Actor
@@ -219,6 +219,15 @@ def labelled_by_tool(tenant: Tenant) -> Counter[str]:
 def pairs(tenant: Tenant, *, by: Actor) -> "QuerySet[Pair]":
     """Pairs of questions. Those of tools whose answers stay with one member or thread are for who decides on them."""
     rows = tenant.question_pairs.all()
+    if by.may("cache.manage"):
+        return rows
+    narrow = tenant.tool_policies.filter(scope__in=("member", "thread")).values("tool")
+    return rows.exclude(tool__in=narrow)
+
+
+def decisions(tenant: Tenant, *, by: Actor) -> "QuerySet[Decision]":
+    """What became of questions, the latest first; of narrow tools as in `pairs`."""
+    rows = tenant.question_decisions.order_by("-at", "-pk")
     if by.may("cache.manage"):
         return rows
     narrow = tenant.tool_policies.filter(scope__in=("member", "thread")).values("tool")

@@ -14,7 +14,7 @@ from django.db import connection
 
 from cache_admin import guard, weekly
 from cache_admin.lookup import Answer, Asked, look
-from cache_admin.models import Entry, Flight, Lookup, Pair
+from cache_admin.models import Decision, Entry, Flight, Lookup, Pair
 from cache_admin.pairs import REVIEW_FROM, REVIEW_TO
 from memory import embed, ids
 from memory.embed import Embedder, EmbedFailed, key_of
@@ -101,6 +101,7 @@ def _nearest_answer(asked: Asked, answer: Answer, vector: Sequence[float], embed
     near = nearest(answer.space, vector)
     rows = Lookup.objects.filter(pk=answer.log)
     if not near:
+        _log(asked, answer, "no_question")
         rows.update(embed_us=embed_us)
         return Found(answer)
     refusals = [guard.refusal(asked.question, one.asked) for one in near]
@@ -108,21 +109,14 @@ def _nearest_answer(asked: Asked, answer: Answer, vector: Sequence[float], embed
     best, why = (fits[0], "") if fits else (near[0], refusals[0])
     is_served = bool(fits) and policy.semantic
     if REVIEW_FROM <= best.score <= REVIEW_TO or (why and best.score >= policy.threshold):
-        Pair.objects.create(
-            tenant_id=answer.standing.tenant,
-            tool=asked.call.tool,
-            asked=asked.question,
-            matched=best.asked,
-            score=best.score,
-            guard=why,
-            was_served=is_served,
-        )
-        weekly.expect(answer.standing.tenant)
+        _for_review(asked, answer, best, why, is_served=is_served)
     served = _served(answer, best) if is_served else None
     if served is None:
-        said = f"guard_{why}" if why else "semantic_off" if fits else "below_threshold"
+        said = f"guard_{why}" if why else "evicted" if is_served else "semantic_off" if fits else "below_threshold"
+        _log(asked, answer, said, best)
         rows.update(embed_us=embed_us, reason=said)
         return Found(replace(answer, reason=said), best.score, best.asked, why)
+    _log(asked, answer, "served", best)
     Flight.objects.filter(tenant_id=answer.standing.tenant, key=key.digest, lease=answer.lease).delete()
     rows.update(
         status="hit",
@@ -134,6 +128,32 @@ def _nearest_answer(asked: Asked, answer: Answer, vector: Sequence[float], embed
         saved_ms=served.about["duration_ms"],
     )
     return Found(served, best.score, best.asked)
+
+
+def _log(asked: Asked, answer: Answer, outcome: str, best: Near | None = None) -> None:
+    """Each comparison with the best score and the question it was of."""
+    Decision.objects.create(
+        tenant_id=answer.standing.tenant,
+        tool=asked.call.tool,
+        asked=asked.question,
+        matched=best.asked if best else "",
+        score=best.score if best else None,
+        threshold=answer.policy.threshold if answer.policy else 0.0,
+        outcome=outcome,
+    )
+
+
+def _for_review(asked: Asked, answer: Answer, best: Near, why: str, *, is_served: bool) -> None:
+    """A person is asked once about two questions, however often agents ask them."""
+    same = {
+        "tenant_id": answer.standing.tenant,
+        "tool": asked.call.tool,
+        "asked": asked.question,
+        "matched": best.asked,
+    }
+    if not Pair.objects.filter(**same).exists():
+        Pair.objects.create(**same, score=best.score, guard=why, was_served=is_served)
+        weekly.expect(answer.standing.tenant)
 
 
 def _served(answer: Answer, near: Near) -> Answer | None:

@@ -17,6 +17,7 @@ from memory.tenants.access import TenantRequest, needs, require
 
 PAGE = 50
 DECIDED = 8
+LOGGED = 20
 # A stored text that is longer is shown by its beginning; the whole is one click away.
 SHOWN = 64 * 1024
 
@@ -237,7 +238,9 @@ def _the_pair(request: TenantRequest, pair_id: str) -> Any:
 
 def _show_pairs(request: TenantRequest, tool: str, *, problem: str = "", status: int = 200) -> HttpResponse:
     waiting, labelled = seen.waiting_by_tool(request.tenant), seen.labelled_by_tool(request.tenant)
-    known = list(dict.fromkeys([*waiting, *sorted(labelled)]))
+    log = seen.decisions(request.tenant, by=request.actor)
+    compared = log.order_by("tool").values_list("tool", flat=True).distinct()
+    known = list(dict.fromkeys([*waiting, *sorted(labelled), *compared]))
     chosen = tool if tool in known else next(iter(known), "")
     judged = pairs.judged(request.tenant, chosen)
     policy = policies.of_tool(request.tenant, chosen) if chosen else None
@@ -249,6 +252,7 @@ def _show_pairs(request: TenantRequest, tool: str, *, problem: str = "", status:
         "waiting_count": waiting.get(chosen, 0),
         "waiting": list(mine.filter(verdict="").order_by("-at", "-pk")[:PAGE]),
         "decided": list(mine.exclude(verdict="").select_related("decided_by").order_by("-at", "-pk")[:DECIDED]),
+        "log": list(log.filter(tool=chosen)[:LOGGED]),
         "judged": judged,
         "policy": policy,
         "curve": pairs.curve(judged),

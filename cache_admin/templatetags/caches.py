@@ -22,6 +22,7 @@ REASONS = {
     "evicted": "its text was evicted",
     "below_threshold": "no question near enough",
     "semantic_off": "near enough, but likeness is off",
+    "no_question": "nothing to compare with",
     "unknown_tool": "no policy",
     "side_effects": "side effects",
     "off": "policy is off",

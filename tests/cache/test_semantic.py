@@ -9,7 +9,8 @@ from django.test import Client
 from django.utils import timezone
 
 from cache_admin import pairs, policies, seen, semantic
-from cache_admin.models import Entry, Lookup, Pair
+from cache_admin.clean import clean
+from cache_admin.models import Decision, Entry, Lookup, Pair
 from cache_admin.policy import InvalidPolicy
 from memory.tenants import rls
 from memory.tenants.access import command_actor
@@ -116,6 +117,27 @@ def test_the_opposite_the_other_number_and_the_other_name_miss(desk: Any, known:
     said = look(desk, answered(query=asked))
     assert said["status"] == "miss" and said["matched_query"] == known
     assert said["reason"].startswith("guard_") and said["guard"]
+
+
+def test_each_comparison_is_logged_with_its_best_score(
+    desk: Any, acme: Any, logged_in: Any, vera: Any, bound: Any
+) -> None:
+    teach(desk, answered())
+    look(desk, answered(query="how to enable debug logs please"))
+    for _ in range(2):
+        look(desk, answered(query="How to disable debug logs?"))
+    look(desk, answered(query="Who won the cup in 1974?"))
+    with bound(acme):
+        rows = [(one.outcome, one.matched, one.score and one.score > 0.5) for one in Decision.objects.order_by("at")]
+        first = "How to enable debug logs?"
+        assert rows[:3] == [("no_question", "", None), ("served", first, True), ("guard_antonym", first, True)]
+        assert rows[-1][0] in ("below_threshold", "guard_number") and pairs.waiting(acme).count() == 1
+    said = logged_in(vera).get(f"/t/acme/caches/similar/?tool={TOOL}").content.decode()
+    assert "What became of questions" in said and "the guard: antonym" in said and "1974" in said
+    with bound(acme):
+        Decision.objects.update(at=timezone.now() - timedelta(days=31))
+        clean(acme)
+        assert not Decision.objects.exists()
 
 
 def test_what_is_near_waits_for_a_person(desk: Any, acme: Any, bound: Any) -> None:
