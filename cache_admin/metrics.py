@@ -11,7 +11,7 @@ from django.db import connection
 from django.db.models import Count, Sum
 
 from cache_admin import gain, money, policies, usage
-from cache_admin.models import Incident, Result, ToolDay
+from cache_admin.models import Analysis, Content, Entry, Incident, Result, ToolDay
 from memory.tenants.models import Tenant
 
 # Incidents that an agent was served; what only would have been stale is counted beside them.
@@ -136,6 +136,17 @@ def report(tenant: Tenant, *, by: str, since: date, until: date) -> dict[str, An
         "items": items,
         "total": line(total, every),
         "expansions": expansions,
+        "storage": _storage(tenant, kept.quota_bytes),
+    }
+
+
+def _storage(tenant: Tenant, quota_bytes: int) -> dict[str, int]:
+    """What the caches take at this moment."""
+    return {
+        "bytes": Content.objects.filter(tenant=tenant).aggregate(total=Sum("size"))["total"] or 0,
+        "quota_bytes": quota_bytes,
+        "entries": Entry.objects.filter(tenant=tenant).count(),
+        "analyses": Analysis.objects.filter(tenant=tenant).count(),
     }
 
 

@@ -33,9 +33,11 @@ def save_prices(tenant: Tenant, prices: Mapping[str, Mapping[str, Any]], *, curr
         what = "currency: three capital letters, such as USD, EUR or VND."
         raise Problem(400, "invalid_field", what, field="currency")
     fit = {_model(model): _price(model, given) for model, given in prices.items()}
-    old = CacheSetting.objects.filter(tenant=tenant).first()
+    old = CacheSetting.objects.filter(tenant=tenant).first() or CacheSetting(tenant=tenant)
+    if (old.prices, old.currency) == (fit, currency):
+        return
     CacheSetting.objects.update_or_create(tenant=tenant, defaults={"prices": fit, "currency": currency})
-    before = told(old.prices, old.currency) if old and old.prices else ""
+    before = told(old.prices, old.currency) if old.prices else ""
     audit.record(by, "cache.prices", "prices", before=before, after=told(fit, currency))
 
 
@@ -56,8 +58,10 @@ def mark_start(tenant: Tenant, day: date | None, *, by: Actor) -> None:
     if day is not None and not EARLIEST <= day <= timezone.now().date():
         what = f"started_on: a day from {EARLIEST} to today."
         raise Problem(400, "invalid_field", what, field="started_on")
-    old = CacheSetting.objects.filter(tenant=tenant).first()
-    before = str(old.started_on) if old and old.started_on else ""
+    old = CacheSetting.objects.filter(tenant=tenant).first() or CacheSetting(tenant=tenant)
+    if old.started_on == day:
+        return
+    before = str(old.started_on or "")
     CacheSetting.objects.update_or_create(tenant=tenant, defaults={"started_on": day})
     audit.record(by, "cache.start", "started_on", before=before, after=str(day or ""))
 

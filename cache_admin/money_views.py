@@ -1,4 +1,4 @@
-"""Pages about tokens and what they cost: the providers' prompt caches, and the team's prices."""
+"""Pages about tokens and what they cost: the providers' prompt caches, and the settings of the caches."""
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -6,7 +6,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
 
-from cache_admin import charts, forms, money, policies, price_forms, trends, usage
+from cache_admin import charts, clean, forms, money, policies, price_forms, trends, usage
 from memory.problems import Problem
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs, require
@@ -39,8 +39,8 @@ def prompts(request: TenantRequest, slug: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 @needs("cache.read")
-def prices(request: TenantRequest, slug: str) -> HttpResponse:
-    """The team's prices for a million tokens of each model; admins change them."""
+def settings(request: TenantRequest, slug: str) -> HttpResponse:
+    """How long and how much is kept, and what a million tokens of each model cost; admins change it."""
     kept = policies.settings_of(request.tenant)
     said = forms.typed(request.POST) if request.method == "POST" else None
     rows, form = price_forms.price_list(said, request.tenant), price_forms.money_form(said, kept)
@@ -54,12 +54,20 @@ def prices(request: TenantRequest, slug: str) -> HttpResponse:
                     request.tenant, rows.prices(), currency=form.cleaned_data["currency"], by=request.actor
                 )
                 money.mark_start(request.tenant, form.cleaned_data["started_on"], by=request.actor)
+                room = {"analysis_days": form.cleaned_data["analysis_days"], "quota_bytes": form.quota_bytes}
+                policies.save_room(request.tenant, **room, by=request.actor)
             except Problem as refused:
                 field = refused.more.get("field")
                 form.add_error(field if field in form.fields else None, refused.detail)
             else:
-                messages.success(request, "Saved. What tokens cost is counted anew by these prices.")
-                return redirect("cache_prices", slug)
+                messages.success(request, "Saved. What was used and saved is counted anew by these prices.")
+                return redirect("cache_settings", slug)
         status = 422
-    context = {"rows": rows, "form": form, "kept": kept, "prices": sorted(kept.prices.items())}
-    return render(request, "cache_admin/prices.html", context, status=status)
+    context = {
+        "rows": rows,
+        "form": form,
+        "kept": kept,
+        "prices": sorted(kept.prices.items()),
+        "used_bytes": clean.used(request.tenant),
+    }
+    return render(request, "cache_admin/settings.html", context, status=status)

@@ -1,4 +1,4 @@
-"""What people type about money: the currency, a price for each model, and since when the caches are in use."""
+"""What people type about all caches together: how much is kept, the currency, and a price for each model."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -10,11 +10,12 @@ from cache_admin.models import CacheSetting
 from memory.tenants.models import Tenant
 
 _MONO: Final = {"class": "mono", "autocomplete": "off", "autocapitalize": "off", "spellcheck": "false"}
+MB: Final = 1024 * 1024
 _NUMBER: Final = {"inputmode": "decimal", "step": "any", "min": "0"}
 
 
 class MoneyForm(forms.Form):
-    """The currency of all prices, and the day that the time before is compared with."""
+    """How long and how much is kept, the currency of all prices, and the day that the time before is compared with."""
 
     currency = forms.RegexField(
         r"^[A-Za-z]{3}$",
@@ -30,6 +31,24 @@ class MoneyForm(forms.Form):
         " the 30 before.",
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
+
+    analysis_days = forms.IntegerField(
+        min_value=7,
+        max_value=30,
+        label="Days that analyses are kept",
+        help_text="After their last use, 7 to 30: their content is their key, so use makes them last.",
+    )
+    quota_mb = forms.IntegerField(
+        min_value=16,
+        max_value=1_000_000,
+        label="Room for stored texts, in MB",
+        help_text="Beyond it what was not used longest goes first.",
+    )
+
+    @property
+    def quota_bytes(self) -> int:
+        """The room as it is kept."""
+        return int(self.cleaned_data["quota_mb"]) * MB
 
     def clean_currency(self) -> str:
         return str(self.cleaned_data["currency"]).upper()
@@ -98,7 +117,8 @@ def price_list(said: Mapping[str, Any] | None, tenant: Tenant) -> PriceList:
 
 def money_form(said: Mapping[str, Any] | None, kept: CacheSetting) -> MoneyForm:
     """The form beside it."""
-    return MoneyForm(said, initial={"currency": kept.currency, "started_on": kept.started_on})
+    initial = {"currency": kept.currency, "started_on": kept.started_on, "analysis_days": kept.analysis_days}
+    return MoneyForm(said, initial={**initial, "quota_mb": max(1, kept.quota_bytes // MB)})
 
 
 def _models(tenant: Tenant, prices: Mapping[str, Any]) -> Sequence[str]:

@@ -33,5 +33,5 @@ page_patterns = [
     path("caches/incidents/<str:public_id>/", views.incident, name="cache_incident"),
     path("caches/repeats/", views.repeats, name="cache_repeats"),
     path("caches/prompts/", money_views.prompts, name="cache_prompts"),
-    path("caches/prices/", money_views.prices, name="cache_prices"),
+    path("caches/settings/", money_views.settings, name="cache_settings"),
 ]

@@ -13,7 +13,7 @@ from memory.tenants.access import Refused, member_actor
 from memory.tenants.models import AuditEntry
 from tests.cache.asked import call, stored
 
-PAGE = "/t/acme/caches/prices/"
+PAGE = "/t/acme/caches/settings/"
 PRICES = {"claude": {"input": 3.0, "cache_read": 0.3, "cache_write": 3.75, "output": 15.0}, "cheap": {"input": 0.1}}
 
 
@@ -70,6 +70,7 @@ def test_the_metrics_say_it_in_the_teams_prices(
     assert said["priced_as"] == "claude" and said["currency"] == "EUR" and item["tokens_saved"] > 9_000
     assert float(item["money_saved"]) == pytest.approx(item["tokens_saved"] * 3 / 1_000_000, abs=1e-6)
     assert item["net_gain"]["time_saved_ms"] == 900 and item["net_gain"]["warning"] is None
+    assert said["storage"]["entries"] == 1 and said["storage"]["bytes"] > 10_000
     assert float(said["total"]["money_saved"]) == float(item["money_saved"])
 
 
@@ -101,8 +102,9 @@ def test_prices_are_set_on_their_page(
         kept = policies.settings_of(acme)
         assert kept.prices == {"claude": {"input": 3.0, "output": 15.0}, "cheap": {"input": 0.0}}
         assert (kept.currency, kept.started_on) == ("VND", date(2026, 1, 31))
+        assert (kept.analysis_days, kept.quota_bytes) == (14, 64 * 1024 * 1024)
         assert set(AuditEntry.objects.filter(outcome="done").values_list("action", flat=True)) >= {
-            "cache.prices", "cache.start",
+            "cache.prices", "cache.start", "cache.room",
         }  # fmt: skip
     assert "VND" in browser.get("/t/acme/caches/prompts/").content.decode()
 
@@ -112,6 +114,7 @@ def test_prices_are_set_on_their_page(
     [
         {"currency": "dollars"}, {"price-0-input": "-1"}, {"price-0-input": "x"}, {"price-0-input": "nan"},
         {"price-1-model": ""}, {"price-1-model": "claude"}, {"started_on": "2999-01-01"}, {"started_on": "soon"},
+        {"analysis_days": "6"}, {"analysis_days": "31"}, {"quota_mb": "0"},
     ],
 )  # fmt: skip
 def test_a_wrong_price_is_refused_at_its_field(
@@ -149,6 +152,7 @@ def typed(rows: int, **more: str) -> dict[str, str]:
     return {
         "price-TOTAL_FORMS": str(rows), "price-INITIAL_FORMS": "1", "price-MIN_NUM_FORMS": "0",
         "price-MAX_NUM_FORMS": "200", "currency": "vnd", "started_on": "",
+        "analysis_days": "14", "quota_mb": "64",
         "price-0-model": "claude", "price-0-input": "3", "price-0-output": "15",
         "price-1-model": "cheap", "price-1-input": "0", "price-2-model": "", **more,
     }  # fmt: skip
