@@ -111,7 +111,10 @@ def price_list(said: Mapping[str, Any] | None, tenant: Tenant) -> PriceList:
     if said is not None:
         return _List(dict(said), prefix="price")  # type: ignore[return-value]
     prices = policies.settings_of(tenant).prices
-    rows = [{"model": model, **prices.get(model, {})} for model in _models(tenant, prices)]
+    rows = [
+        {"model": model, **{kind: f"{price:.10g}" for kind, price in prices.get(model, {}).items()}}
+        for model in _models(tenant, prices)
+    ]
     return _List(initial=rows, prefix="price")  # type: ignore[return-value]
 
 
