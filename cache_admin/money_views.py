@@ -30,6 +30,7 @@ def prompts(request: TenantRequest, slug: str) -> HttpResponse:
         "rate": charts.percent(usage.hit_rate(fresh, read, written)),
         "bill": money.bill(rows, kept.prices),
         "currency": kept.currency,
+        "latest": None if rows else usage.latest(request.tenant),
         "compared": usage.compared(request.tenant, today=timezone.now().date(), started_on=kept.started_on),
         "days": days,
         "periods": trends.PERIODS,

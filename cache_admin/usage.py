@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final
 
-from django.db.models import Count, Sum
+from django.db.models import Count, Max, Sum
 
 from cache_admin.models import Usage
 from memory.tenants.models import Tenant
@@ -176,6 +176,12 @@ def _span(tenant: Tenant, since: date, until: date) -> Span:
         fresh=Sum("input_tokens"), read=Sum("cache_read_tokens"), written=Sum("cache_write_tokens"), many=Count("pk")
     )
     return Span(since, until, sum(sums[name] or 0 for name in ("fresh", "read", "written")), sums["many"])
+
+
+def latest(tenant: Tenant) -> datetime | None:
+    """When the latest message that usage is known of was; None where there is none."""
+    found: datetime | None = Usage.objects.filter(tenant=tenant).aggregate(at=Max("at"))["at"]
+    return found
 
 
 def models(tenant: Tenant) -> list[str]:

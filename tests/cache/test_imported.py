@@ -46,7 +46,7 @@ def taken(tenant: Any, bound: Any) -> int:
 
 
 def test_messages_of_a_transcript_count_once_whoever_reports_them_too(
-    acme: Any, globex: Any, agent: Any, api: Any, bound: Any
+    acme: Any, globex: Any, agent: Any, api: Any, bound: Any, logged_in: Any, alice: Any
 ) -> None:
     path = TRANSCRIPTS[0]
     expected = counted(path)
@@ -69,6 +69,9 @@ def test_messages_of_a_transcript_count_once_whoever_reports_them_too(
         rates = usage.rates(acme, since=row.at.date() - timedelta(days=400), until=TODAY)
         assert {one["harness"] for one in rates} >= {"claude_code"} and all(one["hit_rate"] < 1 for one in rates)
     assert taken(acme, bound) == 0, "what was read is not due again"
+    with bound(acme):
+        Usage.objects.filter(message_id=first).delete()
+    assert "The latest that is known is of" in logged_in(alice).get("/t/acme/caches/prompts/").content.decode()
     with bound(globex):
         assert not Usage.objects.exists()
 
