@@ -182,7 +182,8 @@ def tellings(session: Session, *, by: Actor) -> list[Telling]:
     """What a session was told, with each note and why. Another member's own notes stay theirs here too."""
     told = ToldNote.objects.filter(mine(by)).select_related("note", "revision").order_by("position", "pk")
     rows = session.tellings.defer("text").select_related("event").prefetch_related(Prefetch("notes", queryset=told))
-    found = list(rows.order_by("event__seq"))
+    # What waits for its event stands last: it was told now, and the events before it are still on their way.
+    found = list(rows.order_by(F("event__seq").asc(nulls_last=True), "at", "pk"))
     texts = dict(Telling.objects.filter(pk__in=[one.pk for one in found[:MOST_TEXTS]]).values_list("pk", "text"))
     for one in found:
         _with_text(one, texts.get(one.pk), by)

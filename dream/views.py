@@ -61,7 +61,7 @@ def session(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     told = reading.tellings(read, by=request.actor)
     context = {
         "session": read,
-        "events": reading.with_tellings(found[:EVENTS], told),
+        "events": reading.with_tellings(events.with_outcomes(read, found[:EVENTS]), told),
         "next_url": pages.next_url(request, name, [found[EVENTS - 1].seq] if len(found) > EVENTS else None),
         "tellings": told,
         "repeated": events.repeated(read),

@@ -1,6 +1,5 @@
 """Public ids: minted TypeIDs and the ids a caller may give."""
 
-import base64
 import re
 from typing import Final
 
@@ -33,7 +32,9 @@ PREFIXES: Final = {
     "report": "rpt",
     "message": "msg",
 }
-_TO_TYPEID: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789abcdefghjkmnpqrstvwxyz")
+_LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS: Final = [first + second for first in _LETTERS for second in _LETTERS]
+_PLACES: Final = range(120, -1, -10)
 GIVEN = re.compile(r"^(trg|thr|wkr)_[a-z0-9][a-z0-9_.-]{0,95}$")
 
 
@@ -44,11 +45,11 @@ class InvalidId(ValueError):
 def mint(kind: str) -> str:
     """A new public id of `kind`, e.g. `evt_01kb…`: 30 characters, increasing with time in one process.
 
-    Written here and not by the typeid package, which takes five times as long for the same letters.
+    Written here and not by the typeid package, which takes many times as long for the same letters.
     """
-    # base32 of 130 bits: five bytes make eight letters, so the uuid is padded in front to 20 bytes.
-    letters = base64.b32encode(b"\0\0\0\0" + uuid_utils.uuid7().bytes).translate(_TO_TYPEID)[6:]
-    return f"{PREFIXES[kind]}_{letters.decode()}"
+    # 130 bits of base32: thirteen pairs of letters, looked up by ten bits each.
+    bits = uuid_utils.uuid7().int
+    return "".join((PREFIXES[kind], "_", *[_PAIRS[bits >> place & 1023] for place in _PLACES]))
 
 
 def new_key() -> str:

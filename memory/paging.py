@@ -47,12 +47,20 @@ def encode(position: Sequence[Any], *, scope: str) -> str:
     return base64.urlsafe_b64encode(_sign(body, scope) + body).decode().rstrip("=")
 
 
-def decode(cursor: str, *, scope: str) -> list[Any]:
-    """The position inside a cursor. Raises Problem 400 invalid_cursor for any other text."""
+def _bytes(cursor: str) -> bytes:
+    """The bytes of a cursor in the one spelling that `encode` gives. Raises Problem 400 invalid_cursor."""
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
     except ValueError:
         raise invalid_cursor() from None
+    if base64.urlsafe_b64encode(raw).decode().rstrip("=") != cursor:
+        raise invalid_cursor()
+    return raw
+
+
+def decode(cursor: str, *, scope: str) -> list[Any]:
+    """The position inside a cursor. Raises Problem 400 invalid_cursor for any other text."""
+    raw = _bytes(cursor)
     body = raw[SIGNATURE:]
     if not body or not _is_signed(raw[:SIGNATURE], body, scope):
         raise invalid_cursor()
@@ -70,8 +78,7 @@ def peek(query: Any) -> tuple[int, str | None, list[Any] | None]:
     if cursor is None:
         return limit, None, None
     try:
-        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        position = orjson.loads(raw[SIGNATURE:])
+        position = orjson.loads(_bytes(cursor)[SIGNATURE:])
     except ValueError:
         raise invalid_cursor() from None
     if not isinstance(position, list):

@@ -8,6 +8,7 @@ from django.db import connection, transaction
 from django.db.models import Count, Max, Q, QuerySet
 
 from memory.events.models import Project, ProjectRoot, Session
+from memory.events.places import normal_remote, normal_root
 from memory.tenants import access, audit
 from memory.tenants.access import Actor
 
@@ -39,6 +40,19 @@ def with_counts(projects: QuerySet[Project]) -> QuerySet[Project]:
         session_count=Count("sessions", filter=Q(sessions__is_internal=False), distinct=True),
         last_at=Max("sessions__last_received_at"),
     )
+
+
+def at(*, remote: str, root: str) -> Project | None:
+    """The project known at a place, by its remote or else by the folder or the nearest one above; nothing is made."""
+    known = ProjectRoot.objects.select_related("project__merged_into")
+    address, folder = normal_remote(remote), normal_root(root)
+    if address and (found := known.filter(kind="remote", place=address).first()):
+        return found.project
+    above = [folder]
+    while "/" in above[-1].lstrip("/"):
+        above.append(above[-1].rpartition("/")[0])
+    places = {row.place: row.project for row in known.filter(kind="root", place__in=[one for one in above if one])}
+    return next((places[one] for one in above if one in places), None)
 
 
 def merge(project: Project, *, into: Project, by: Actor) -> None:

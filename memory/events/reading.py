@@ -66,6 +66,21 @@ def timeline(session: Session) -> QuerySet[Event]:
     return session.events.defer("body", "head", "tail").order_by("seq")
 
 
+def with_outcomes(session: Session, shown: list[Event]) -> list[Event]:
+    """The events of a page, each with `is_lost`: a call whose result never came before the agent stopped.
+
+    It was denied, blocked or cut off; the harness says nothing of it. Where results come without ids nobody can tell.
+    """
+    asked = [event.tool_use_id for event in shown if event.kind == "tool_before" and event.tool_use_id]
+    done = session.events.filter(kind__in=("tool_after", "tool_failed"), tool_use_id__in=[*asked, ""])
+    ids = set(done.values_list("tool_use_id", flat=True).distinct()) if asked else {""}
+    last = session.last_seq + 1 if session.state in ("ended", "closed") else session.last_stop_seq
+    for event in shown:
+        is_call = event.kind == "tool_before" and bool(event.tool_use_id) and event.seq < last
+        event.is_lost = is_call and "" not in ids and event.tool_use_id not in ids  # type: ignore[attr-defined]
+    return shown
+
+
 def repeated(session: Session) -> list[dict[str, Any]]:
     """Calls that the session made more than once with the same line, the most repeated first."""
     rows = (

@@ -117,6 +117,15 @@ def store(tenant_pk: str, member_pk: str | None, arrivals: Sequence[Arrival]) ->
     return [_recorded(row, tenant_pk, member_pk) for row in sorted(rows, key=_ordinal)]
 
 
+def opened(tenant_pk: str, member_pk: str | None, home: Home) -> str:
+    """The key of the session's row, made where it is missing, and locked. For a transaction bound to the tenant."""
+    [(_, pk)] = trip.rows(
+        "SELECT s, session_pk FROM open_sessions(%t::uuid, %t::uuid, %t::jsonb)",
+        (tenant_pk, member_pk, _Batch.alone(home)),
+    )
+    return str(pk)
+
+
 def _recorded(row: tuple[Any, ...], tenant_pk: str, member_pk: str | None) -> Recorded:
     _, outcome, event_id, session_id, seq, event_pk, session_pk, *_ = row
     return Recorded(outcome, event_id, session_id, seq, str(event_pk), str(session_pk), tenant_pk, member_pk)
@@ -135,6 +144,13 @@ class _Batch:
         self._sessions: list[dict[str, Any]] = []
         self.events = _json([self._event(place, arrival) for place, arrival in enumerate(arrivals)])
         self.sessions = _json(self._sessions)
+
+    @classmethod
+    def alone(cls, home: Home) -> str:
+        """A session without events."""
+        batch = cls([])
+        batch._session(home)
+        return _json(batch._sessions)
 
     def _session(self, home: Home) -> int:
         place = self._homes.setdefault((home.client, home.key), len(self._sessions))

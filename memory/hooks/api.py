@@ -124,7 +124,7 @@ _HEADERS: Final = [
         "name": "X-Team-Memory-Tell",
         "in": "header",
         "schema": {"type": "string", "enum": ["only"]},
-        "description": "Answer what would be told and store nothing: the event comes later, by a batch.",
+        "description": "Answer now what is told; the event comes later, by a batch, and gets what was told.",
     },
     {
         "name": "X-Team-Memory-Remote",

@@ -10,6 +10,7 @@ from psycopg import DataError
 from psycopg import Error as PsycopgError
 
 from memory.events.record import Arrival, MayNotRecord, Recorded, UnknownKey, record
+from memory.hooks import tell
 from memory.hooks.payloads import Told, known_client
 from memory.hooks.receive import Call, arrivals, checked_payload, refusal, unknown_client
 from memory.problems import Problem
@@ -81,6 +82,7 @@ def _stored(key_hash: bytes, calls: list[Call]) -> Iterator[Recorded | Problem]:
     try:
         ready = arrivals(calls)
         rows = record(key_hash, ready)
+        tell.settle(ready, rows)
     except Exception as fault:
         if isinstance(fault, _NOT_THE_LINE) and not isinstance(fault, DataError | DjangoDataError):
             raise

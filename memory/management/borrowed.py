@@ -99,8 +99,18 @@ def _start_unless_another_did(server: Embedded) -> None:
 
 
 def _migrate_if_new(server: Embedded) -> None:
-    with psycopg.connect(**server.dsn("migrator")) as connection:
-        if connection.execute("SELECT to_regclass('public.django_migrations')").fetchone() != (None,):
-            return
+    # A first start, or another command, may be making the schema: two at once would stumble over each other.
+    schema = server.home.hold("schema", wait=None)
+    assert schema is not None  # noqa: S101 - for the type checker
+    try:
+        with psycopg.connect(**server.dsn("migrator")) as connection:
+            found = connection.execute("SELECT to_regclass('public.django_migrations')").fetchone()
+        if found == (None,):
+            _migrate()
+    finally:
+        os.close(schema)
+
+
+def _migrate() -> None:
     command = [sys.executable, str(PROJECT / "manage.py"), "migrate", "--no-input", "-v", "0"]
     subprocess.run(command, check=True, stdout=sys.stderr, env=os.environ | {"TEAM_MEMORY_DB_ROLE": "migrator"})  # noqa: S603

@@ -41,7 +41,9 @@ def find(which: str, *, by: Caller) -> Note:
         return lookup.note(which, by=by.actor)
     if "/" not in which:
         raise not_found(which)
-    found = lookup.note_at(lookup.place(which, by=by.actor))
+    where = lookup.place(which, by=by.actor)
+    # Other notes' links name the path that it had before it was moved.
+    found = lookup.note_at(where) or lookup.moved(where)
     if found is None:
         raise not_found(which)
     return found
@@ -123,6 +125,9 @@ def propose(by: Caller, asked: Mapping[str, Any]) -> dict[str, Any]:
     """A whole text for a path; a person decides."""
     place = lookup.place(f"{asked.get('space', 'team')}/{asked['path']}", by=by.actor)
     note = lookup.note_at(place)
+    if note is None and (moved := lookup.moved(place)) is not None:
+        now = f"{moved.space}/{moved.path}"
+        raise Problem(409, "moved", f"The note of this path stands at {now} now: propose it there.", id=moved.public_id)
     base = _checked(note, asked.get("base_revision"))
     draft = Draft(place.path.shown, asked["text"], reason=asked.get("reason", ""), member=place.space.member, base=base)
     return _queued(by, draft, note)

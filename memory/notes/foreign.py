@@ -47,17 +47,26 @@ def files_in(place: Path) -> Iterator[Path]:
 
 def read(file: Path, *, root: Path, project: str = "") -> Found:
     """The note that a file would be. Raises Unreadable."""
-    raw = file.read_bytes()
+    parts = file.relative_to(root).parts if root != file else (file.name,)
+    base = f"project/{paths.slug(project)}" if project else f"general/{paths.slug(root.resolve().name)}"
+    return Found(file, path_of(parts, base=base), text_of(file.read_bytes()))
+
+
+def path_of(parts: tuple[str, ...], *, base: str) -> str:
+    """The path of the note below `base`, by the file's folders and name."""
+    stem = [paths.slug(part.lstrip(".")) for part in (*parts[:-1], Path(parts[-1]).stem)][-4:]
+    return f"{base}/{'/'.join(stem)}.md"
+
+
+def text_of(raw: bytes) -> str:
+    """The text of the note. Raises Unreadable."""
     if len(raw) > MAX_BYTES:
         raise Unreadable(f"{len(raw):,} bytes are too long for a note; split it.")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise Unreadable("it is not UTF-8.") from None
-    parts = file.relative_to(root).parts if root != file else (file.name,)
-    base = f"project/{paths.slug(project)}" if project else f"general/{paths.slug(root.resolve().name)}"
-    stem = [paths.slug(part.lstrip(".")) for part in (*parts[:-1], Path(parts[-1]).stem)][-4:]
-    return Found(file, f"{base}/{'/'.join(stem)}.md", readable(text))
+    return readable(text)
 
 
 def readable(text: str) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from memory.notes import merging, review, rules, texts
+from memory.notes import foreign, merging, paths, review, rules, texts
 from memory.notes.bundle import Bundle, File
 from memory.notes.holding import LostUpdate, live
 from memory.notes.models import Note
@@ -43,6 +43,33 @@ class Space:
 def take(bundle: Bundle, space: Space, *, reason: str = "Imported.") -> list[Imported]:
     """Every file with what became of it, in order of the path. Importing the same twice changes nothing."""
     return [bring(file, space, reason=reason) for file in sorted(bundle.files, key=lambda one: one.path.key)]
+
+
+def is_foreign(name: str) -> bool:
+    """Whether a file is another tool's memory: markdown by itself, and no archive of notes."""
+    return name.lower().endswith(foreign.ENDINGS)
+
+
+def take_foreign(name: str, raw: bytes, space: Space) -> Imported:
+    """Another tool's file (CLAUDE.md, a Cursor rule) as a proposal, whoever brings it. The same again is no new one."""
+    path = foreign.path_of((name.replace("\\", "/").rsplit("/", 1)[-1],), base="general/imported")
+    try:
+        text = foreign.text_of(raw)
+        note = space.note(paths.path_key(path))
+        known = note.proposals.filter(text=text).order_by("-created_at").first() if note else None
+        if note is not None and known is not None:
+            return Imported(path, "unchanged", note.public_id if live(note) else None, known.public_id)
+        current = live(note) if note else None
+        draft = Draft(
+            path, text, reason=f"Imported from {name[:100]}.", member=space.member,
+            base=current.number if current else None,
+        )  # fmt: skip
+        made = review.propose(space.tenant, draft, by=space.by)
+    except (foreign.Unreadable, paths.InvalidPath, review.InvalidNote, rules.Locked, LostUpdate) as error:
+        return Imported(path, "refused", detail=str(error))
+    if made is None:
+        return Imported(path, "unchanged", note.public_id if note else None)
+    return Imported(path, "proposed", made.note.public_id, made.public_id)
 
 
 def counts(imported: list[Imported]) -> dict[str, int]:

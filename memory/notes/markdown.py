@@ -18,6 +18,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
+# The address for an id or for a link's target, or None.
 LinkFor: TypeAlias = Callable[[str], str | None]
 
 MAX_BYTES = 65536  # tables grow to six times their size; measured worst below it: 1.3 s
@@ -28,14 +29,20 @@ _TAGS = _BLOCKS | {"code", "em", "strong", "s", "a", "br", "table", "thead", "tb
 _ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}, "th": {"align"}, "td": {"align"}}
 _SCHEMES = {"http", "https", "mailto"}
 # Minted ids and those that callers gave (thr_pr_412); a full stop at the end belongs to the sentence.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+# What browsers take for another host by the page's own scheme.
+_ELSEWHERE = re.compile(r"[/\\]{2}")
 _ID = re.compile(r"(?<![\w/.-])(?:evt|nte|trg|thr|wkr|ses)_[a-z0-9](?:[a-z0-9_.-]{0,94}[a-z0-9])?(?![\w/])")
 
 
-def render(text: str, *, link_for: LinkFor | None = None) -> SafeString:
-    """The text as safe HTML; `link_for` gives the address of an id that stands in it, or None to leave it be."""
-    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES or text.count("[") > MAX_BRACKETS:
+def render(text: str, *, link_for: LinkFor | None = None, note_for: LinkFor | None = None) -> SafeString:
+    """The text as safe HTML; `link_for` gives the address of an id that stands in it, or None to leave it be.
+
+    `note_for` gives the page of the note that a relative link names; a link to an unknown .md file becomes plain text.
+    """
+    if _is_too_much(text):
         return _plain(text)
-    html = _parser().render(text, {"link_for": link_for} if link_for else {})
+    html = _parser().render(text, {"link_for": link_for, "note_for": note_for})
     clean = nh3.clean(
         html,
         tags=_TAGS,
@@ -49,6 +56,19 @@ def render(text: str, *, link_for: LinkFor | None = None) -> SafeString:
 def ids_in(text: str) -> frozenset[str]:
     """The ids that `render` would ask `link_for` about, so that a page can look them up in one query."""
     return frozenset(_ID.findall(text))
+
+
+def targets_in(text: str) -> frozenset[str]:
+    """The targets that `render` would ask `note_for` about."""
+    if _is_too_much(text) or ("](" not in text and "]:" not in text):
+        return frozenset()
+    found: set[str] = set()
+    _parser().render(text, {"note_for": found.add})
+    return frozenset(found)
+
+
+def _is_too_much(text: str) -> bool:
+    return len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES or text.count("[") > MAX_BRACKETS
 
 
 def _plain(text: str) -> SafeString:
@@ -66,11 +86,40 @@ def _parser() -> MarkdownIt:
 def _rewrite(state: StateCore) -> None:
     """Images to links, ids to links, a table cell's style to an attribute that a content policy allows."""
     link_for: LinkFor | None = state.env.get("link_for")
+    note_for: LinkFor | None = state.env.get("note_for")
     for token in state.tokens:
         if token.type in ("th_open", "td_open") and "style" in token.attrs:
             token.attrs = {"align": str(token.attrs["style"]).removeprefix("text-align:")}
         if token.type == "inline":
-            token.children = _linked(token.children or [], link_for)
+            token.children = _linked(_led(token.children or [], note_for), link_for)
+
+
+def _led(children: list[Token], note_for: LinkFor | None) -> list[Token]:
+    """Links to notes lead to their pages. Links don't nest, so one that leads nowhere ends at the next close."""
+    led: list[Token] = []
+    is_dropped = False
+    for token in children:
+        if token.type == "link_open":
+            address = _leads_to(str(token.attrs.get("href", "")), note_for)
+            is_dropped = address is None
+            if address is not None:
+                token.attrs["href"] = address
+        if not (is_dropped and token.type in ("link_open", "link_close")):
+            led.append(token)
+    return led
+
+
+def _leads_to(target: str, note_for: LinkFor | None) -> str | None:
+    """Where a link goes; None where it can't go anywhere."""
+    if _ELSEWHERE.match(target):
+        return None
+    if note_for is None or not target or target.startswith("#") or _SCHEME.match(target):
+        return target
+    path, mark, fragment = target.partition("#")
+    page = note_for(path)
+    if page is not None:
+        return f"{page}{mark}{fragment}"
+    return None if path.partition("?")[0].casefold().endswith(".md") else target
 
 
 def _linked(children: list[Token], link_for: LinkFor | None) -> list[Token]:
@@ -90,7 +139,8 @@ def _linked(children: list[Token], link_for: LinkFor | None) -> list[Token]:
 def _image_link(image: Token, *, is_in_link: bool) -> list[Token]:
     address = str(image.attrs.get("src", ""))
     label = _text(f"image: {image.content or address}")
-    return [label] if is_in_link or address.startswith("data:") else _link(address, label)
+    is_bare = is_in_link or address.startswith("data:") or _ELSEWHERE.match(address)
+    return [label] if is_bare else _link(address, label)
 
 
 def _id_links(token: Token, link_for: LinkFor) -> list[Token]:

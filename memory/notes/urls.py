@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from memory.notes import api, change_api, govern_views, views
+from memory.notes import api, change_api, file_views, govern_views, views
 
 api_patterns = [
     # Before notes/<id>: a path may look like anything.
@@ -32,6 +32,8 @@ page_patterns = [
     path("proposals/<str:public_id>/edit/", views.proposal_edit, name="proposal_edit"),
     path("notes/", views.notes, name="notes"),
     path("notes/new/", views.note_new, name="note_new"),
+    path("notes/files/", file_views.note_files, name="note_files"),
+    path("notes/export/", file_views.note_export, name="note_export"),
     path("notes/<str:public_id>/", views.note, name="note"),
     path("notes/<str:public_id>/edit/", views.note_edit, name="note_edit"),
     path("notes/<str:public_id>/history/", views.note_history, name="note_history"),

@@ -9,9 +9,9 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.notes import reading, review, rules, shown, undoing
+from memory.notes import links, reading, review, rules, shown, undoing
 from memory.notes.frontmatter import with_fields
-from memory.notes.markdown import ids_in
+from memory.notes.markdown import LinkFor, ids_in, targets_in
 from memory.notes.markdown import render as to_html
 from memory.notes.models import Note, Proposal, Revision
 from memory.notes.paths import InvalidPath
@@ -182,7 +182,7 @@ def show_note(request: TenantRequest, read: Note, *, problem: str = "", status: 
     context = {
         "note": read,
         "revision": revision,
-        "note_html": to_html(body, link_for=linker(request, body)),
+        "note_html": to_html(body, link_for=linker(request, body), note_for=leader(request, read, body)),
         "frontmatter": [
             (key.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list) else value)
             for key, value in document.fields.items()
@@ -212,6 +212,12 @@ def linker(request: TenantRequest, text: str) -> Any:
         for public_id in rows.filter(public_id__in=asked).values_list("public_id", flat=True)
     }
     return known.get
+
+
+def leader(request: TenantRequest, read: Note, text: str) -> LinkFor:
+    """Links to other notes' paths become links to their pages, also after a move."""
+    found = links.resolved(read, targets_in(text))
+    return {target: reverse("note", args=[request.tenant.slug, note.public_id]) for target, note in found.items()}.get
 
 
 @require_http_methods(["GET", "POST"])

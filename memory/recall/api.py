@@ -2,18 +2,19 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memory.notes import lookup, shapes
+from memory.notes import lookup, reach, shapes
 from memory.notes.lookup import Asked, Listed, list_scope
 from memory.notes.shapes import PAGED
 from memory.paging import MAX_LIMIT, Page
-from memory.problems import Problem
-from memory.recall import asking, everywhere, search, vectors
+from memory.problems import Problem, not_found
+from memory.recall import asking, block, everywhere, search, vectors
 from memory.recall.kinds import KINDS
 from memory.tenants.access import needs
 
@@ -43,6 +44,37 @@ def _found(request: Request, asked: Asked, q: str, page: Page) -> list[Listed]:
     most = min(start + page.limit + 1, 2 * MAX_LIMIT)
     hits = search.among(reach, q, request.tenant, limit=most)  # type: ignore[attr-defined]
     return [Listed(hit.note, [number], hit.why) for number, hit in enumerate(hits, start=1)][start:]
+
+
+@extend_schema(
+    operation_id="notes_block",
+    summary="The approved notes of a space as one block of markdown, for AGENTS.md or CLAUDE.md",
+    parameters=[
+        OpenApiParameter("space", str, description="team (the default) or members/HANDLE"),
+        OpenApiParameter("remote", str, description="The git remote of the work; of projects' notes only its own."),
+        OpenApiParameter("root", str, description="Its folder, where there is no remote."),
+        OpenApiParameter("max_chars", int, description=f"From {block.LEAST} to {block.MOST}; {block.USUAL} without."),
+    ],
+    responses={(200, "text/markdown"): str, 304: OpenApiResponse(description="If-None-Match is its ETag")},
+)
+@api_view(["GET"])
+@needs("note.read")
+def notes_block(request: Request) -> HttpResponse:
+    query = request.query_params
+    name, most = query.get("space", reach.TEAM), query.get("max_chars", str(block.USUAL))
+    if not most.isascii() or not most.isdigit() or not block.LEAST <= int(most[:9]) <= block.MOST:
+        raise Problem(400, "invalid", f"max_chars is a number from {block.LEAST} to {block.MOST}.")
+    try:
+        space = reach.space_of(name, by=request.actor)  # type: ignore[attr-defined]
+    except reach.UnknownSpace:
+        raise not_found(name) from None
+    remote, root = (query.get(one, "").replace("\0", "")[:4000] for one in ("remote", "root"))
+    text = block.of(block.Asked(space, remote, root, int(most)))
+    tag = f'"{block.digest(text)}"'
+    headers = {"ETag": tag, "X-Content-Type-Options": "nosniff"}
+    if tag in [one.strip() for one in request.headers.get("If-None-Match", "").split(",")]:
+        return HttpResponse(status=304, headers=headers)
+    return HttpResponse(text, content_type="text/markdown; charset=utf-8", headers=headers)
 
 
 class HitOut(serializers.Serializer[Any]):

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.conf import settings
-from django.db.models import Count, Max, Q
+from django.db.models import Count, F, Max, Q
 from django.db.models.functions import Left
 
 from memory.events.models import Event, Project, Session
@@ -15,11 +16,13 @@ from memory.recall.compose import BUDGET, Answer, Beside, Candidate, at_prompt, 
 from memory.recall.envelope import one_line, size
 from memory.recall.models import Telling, ToldNote
 from memory.recall.search import fitting
+from memory.tenants import trip
 from memory.tenants.models import Member
 
 MOST_READ = 200  # notes whose text is looked at for one start; 7,500 characters hold far fewer
 MOST_AT_PROMPT = 5
 LAST_SESSIONS = 3
+LAST_EVENTS = 100  # of a session, which tell when it was last seen
 MOST_RESUMED = 20
 
 
@@ -47,8 +50,8 @@ def start_answer(
     # The project where it stands after merges is the first of them.
     home = projects[0] if projects else None
     reach = scope.in_order(scope.within_reach(projects, str(member.pk) if member else None), home)
-    notes = _with_text(reach)
-    candidates = [_candidate(note, why=_why_at_start(note)) for note in notes]
+    notes = with_text(reach)
+    candidates = [candidate(note, why=_why_at_start(note)) for note in notes]
     more = reach.count() - len(notes) if len(notes) == MOST_READ else 0
     beside = Beside(more, _last_sessions(session, projects, member), files, by_client)
     answer = at_start(candidates, beside, key=_key(session))
@@ -65,13 +68,18 @@ def prompt_answer(session: Session, event: Event, *, prompt: str, member: Member
     known = _known(session)
     fresh = [hit for hit in hits if str(hit.revision.pk) not in known][:MOST_AT_PROMPT]
     why = {hit.note.pk: hit.why for hit in fresh}
-    texts = {note.pk: note for note in _with_text(Note.objects.filter(pk__in=why))}
+    texts = {note.pk: note for note in with_text(Note.objects.filter(pk__in=why))}
     notes = [texts[hit.note.pk] for hit in fresh]
-    answer = at_prompt([_candidate(note, why=why[note.pk]) for note in notes], key=_key(session))
+    answer = at_prompt([candidate(note, why=why[note.pk]) for note in notes], key=_key(session))
     return _record(answer, session, event, member, kind="prompt", notes=notes)
 
 
-def _with_text(notes: NoteQuerySet) -> list[Note]:
+def has_notes(tenant_pk: str) -> bool:
+    """Whether the team has a note that a session could be told at all. Outside of any transaction."""
+    return bool(trip.apart("SELECT has_notes(%t::uuid)", (tenant_pk,))[0][0])
+
+
+def with_text(notes: NoteQuerySet) -> list[Note]:
     """Notes with what an answer needs; of a text that can't fit, no more than shows that."""
     return list(
         notes.select_related("current", "member", "project")
@@ -80,7 +88,8 @@ def _with_text(notes: NoteQuerySet) -> list[Note]:
     )
 
 
-def _candidate(note: Note, *, why: str) -> Candidate:
+def candidate(note: Note, *, why: str) -> Candidate:
+    """A note of `with_text` as it may be told, and the reason to tell it."""
     revision = note.current
     assert revision is not None, "only approved notes are told"  # noqa: S101
     text = body_of(note.head)  # type: ignore[attr-defined]
@@ -117,12 +126,15 @@ def _last_sessions(session: Session, projects: Sequence[Project], member: Member
     if member is None or not projects:
         return []
     before = Session.objects.filter(member=member, project__in=projects, is_internal=False).exclude(pk=session.pk)
-    latest = before.annotate(seen_at=Max("events__occurred_at")).order_by("-last_received_at", "-pk")
-    return [_session_line(one) for one in latest[:LAST_SESSIONS]]
+    latest = list(before.order_by("-last_received_at", "-pk")[:LAST_SESSIONS])
+    # The ends of these few only: over all of a member's sessions it would read every event of the project.
+    ends = Event.objects.filter(session__in=latest, seq__gt=F("session__last_seq") - LAST_EVENTS)
+    seen = ends.order_by().values("session").annotate(at=Max("occurred_at"))
+    seen_at = dict(seen.values_list("session", "at"))
+    return [_session_line(one, seen_at.get(one.pk)) for one in latest]
 
 
-def _session_line(session: Session) -> str:
-    seen_at = session.seen_at  # type: ignore[attr-defined]
+def _session_line(session: Session, seen_at: datetime | None) -> str:
     parts = [session.public_id, session.client.replace("_", " ")]
     if seen_at is not None:
         parts.append(f"{seen_at:%Y-%m-%d %H:%M} UTC")

@@ -22,7 +22,10 @@ class Telling(TenantOwned):
     tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="tellings")
     public_id = models.CharField(max_length=100, default=telling_id)
     session = models.ForeignKey(Session, models.CASCADE, db_constraint=False, related_name="tellings")
-    event = models.ForeignKey(Event, models.CASCADE, db_constraint=False, related_name="tellings")
+    # Null while it waits: a client with a backlog is told at once, and sends its event after those before it.
+    event = models.ForeignKey(Event, models.CASCADE, null=True, db_constraint=False, related_name="tellings")
+    # The key of the event that it waits for.
+    awaits = models.CharField(max_length=300, blank=True)
     member = models.ForeignKey(Member, models.SET_NULL, null=True, db_constraint=False, related_name="+")
     kind = models.CharField(max_length=8, choices=[("start", "start"), ("prompt", "prompt")])
     generation = models.IntegerField(default=0)
@@ -34,6 +37,9 @@ class Telling(TenantOwned):
         constraints = [
             models.UniqueConstraint(fields=["tenant", "public_id"], name="one_telling_per_id"),
             models.UniqueConstraint(fields=["event"], name="one_telling_per_event"),
+            models.UniqueConstraint(
+                fields=["awaits", "tenant"], condition=models.Q(event__isnull=True), name="one_telling_awaits_an_event"
+            ),
         ]
 
     def __str__(self) -> str:

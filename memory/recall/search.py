@@ -118,11 +118,20 @@ def among(reach: NoteQuerySet, q: str, tenant: Tenant, *, limit: int) -> list[Hi
 def fitting(prompt: str, reach: NoteQuerySet, tenant: Tenant, *, limit: int) -> list[Hit]:
     """The notes in reach that fit a prompt well enough to be told unasked; most prompts have none."""
     question = replace(Question.of(prompt), needle="")
-    if not any(words.is_telling(term) for term in question.terms):
+    if not _is_telling(question):
         return []
     refresh(tenant, reach)
     rows, total = _scan(reach, question)
     return _hits(_fits(question, rows, total), question, limit)
+
+
+def could_fit(prompt: str) -> bool:
+    """False where no note can fit a prompt, whatever the notes: it has small words only."""
+    return _is_telling(Question.of(prompt))
+
+
+def _is_telling(question: Question) -> bool:
+    return any(words.is_telling(term) for term in question.terms)
 
 
 def refresh(tenant: Tenant, reach: NoteQuerySet) -> None:

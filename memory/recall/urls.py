@@ -6,5 +6,6 @@ from memory.recall import api
 
 api_patterns = [
     path("notes", api.list_notes, name="api-notes"),
+    path("notes/block", api.notes_block, name="api-notes-block"),
     path("search", api.find, name="api-search"),
 ]

@@ -30,7 +30,10 @@ def login(request: HttpRequest) -> HttpResponse:
         open_session(request, form.user, backend=BACKEND)
         return redirect(safe_next(request))
     status = 429 if form.is_locked else 422 if request.method == "POST" else 200
-    return render(request, "tenants/login.html", {"form": form, "next": request.GET.get("next", "")}, status=status)
+    answer = render(request, "tenants/login.html", {"form": form, "next": request.GET.get("next", "")}, status=status)
+    if form.is_locked:
+        answer["Retry-After"] = str(int(settings.AXES_COOLOFF_TIME.total_seconds()))
+    return answer
 
 
 @public

@@ -17,6 +17,9 @@ from typing import Any
 SCRIPT = Path(__file__).parents[2] / "memory" / "hooks" / "client.py"
 CALLS = int(sys.argv[1]) if len(sys.argv) > 1 else 20
 START = {"session_id": "s", "hook_event_name": "SessionStart", "source": "startup", "cwd": "/nowhere"}
+# What agents read most: code, with words in it that could name a secret.
+CODE = "".join(path.read_text() for path in sorted(SCRIPT.parents[1].glob("tenants/*.py")))[:50_000]
+READ = {"tool_name": "Read", "tool_response": {"text": CODE}}
 TOOL = {"session_id": "s", "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "ls"}}
 
 
@@ -74,6 +77,8 @@ def main() -> None:
         for mode in ("well", "broken", "silent"):
             Handler.mode = mode
             timed(home, f"PostToolUse, server {mode}", "PostToolUse", TOOL, CALLS)
+            if mode == "well":
+                timed(home, "PostToolUse with 50 KB of code", "PostToolUse", {**TOOL, **READ}, CALLS)
             timed(home, f"SessionStart, server {mode}", "SessionStart", START, CALLS if mode == "well" else 3)
         server.shutdown()
         server.server_close()

@@ -28,7 +28,9 @@ sys.path.insert(0, str(ROOT))
 
 from memory.management.postgres import Embedded  # noqa: E402
 
-CLIENTS, WORKERS, SECONDS = 8, 2, float(os.environ.get("BENCH_SECONDS", "6"))
+# As many agents as post at once, and as many threads as a worker of `manage.py start` has.
+CLIENTS, WORKERS, THREADS = int(os.environ.get("BENCH_CLIENTS", "32")), 2, 24
+SECONDS = float(os.environ.get("BENCH_SECONDS", "6"))
 
 
 def manage(home: Path, *arguments: str, role: str = "runtime") -> str:
@@ -67,7 +69,7 @@ class Web:
             "--port",
             str(self.port),
             "--blocking-threads",
-            "8",
+            str(THREADS),
             "--log-level",
             "error",
             application,
@@ -252,6 +254,7 @@ def measure(web: Web, server: Embedded, secret: str, payloads: list[dict[str, An
     first = web.memory()
     for _ in range(5):
         rate(single, iter(thousand))
+    print(f"{CLIENTS} posters, {WORKERS} web processes of {THREADS} threads, {os.cpu_count()} cores for all")
     print(f"web memory: {first / 1024:.0f} MB after 1,000 events, {web.memory() / 1024:.0f} MB after five more replays")
     small = [json.dumps(event(1024)).encode() for _ in range(2000)]
     for name, mix in (("as they are", bodies), ("1 KB", small)):

@@ -173,6 +173,7 @@ def addresses(team: dict[str, Any]) -> dict[str, str]:
         "note": f"notes/{note.public_id}/",
         "note-edit": f"notes/{note.public_id}/edit/",
         "note-new": "notes/new/",
+        "note-files": "notes/files/",
         "note-history": f"notes/{note.public_id}/history/",
         "note-diff": f"notes/{note.public_id}/diff/?from=1&to=2",
         "sessions": "sessions/",

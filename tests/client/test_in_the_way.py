@@ -62,6 +62,18 @@ def test_stdin_that_is_no_payload_is_no_error(machine: Machine, raw: bytes) -> N
     machine.connect("http://127.0.0.1:9")
     done = machine.run("--client", "claude_code", "--event", "PostToolUse", stdin=raw)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    log = machine.state / "hook.log"
+    if raw.strip():
+        assert f"--event PostToolUse: {len(raw):,} bytes on stdin are no JSON object" in log.read_text()
+    assert log.exists() == bool(raw.strip())
+
+
+def test_doctor_says_what_went_wrong_in_the_hook(machine: Machine, server: Scripted) -> None:
+    machine.connect(server.address)
+    machine.run("--client", "codex", "--event", "Stop", stdin=b"panic: tm_live_" + b"a1" * 23)
+    said = machine.run("doctor").stdout.decode()
+    assert "what went wrong in the hook itself" in said and "--client codex --event Stop: 61 bytes on stdin" in said
+    assert "panic" not in (machine.state / "hook.log").read_text()
 
 
 @pytest.mark.parametrize("language", ["C", "POSIX", "de_DE.ISO-8859-1", "C.UTF-8"])

@@ -95,6 +95,9 @@ def test_secrets_stay_on_the_machine(secret: str, around: str) -> None:
     ("text", "gone"),
     [
         ("DB_PASSWORD=Tr0ub4dor&3", "Tr0ub4dor"),
+        ("İ DB_PASSWORD=Tr0ub4dor&3", "Tr0ub4dor"),
+        ("TOKEN_KIND=x-access-token:Tr0ub4dor3x", "Tr0ub4dor3x"),
+        (f"{'a' * 60}_secret = Tr0ub4dor3x", "Tr0ub4dor3x"),
         ("password: 'Tr0ub4dor3x'", "Tr0ub4dor3x"),
         ('{"clientSecret": "Zm9vYmFyYmF6"}', "Zm9vYmFyYmF6"),
         ('{\\"api_key\\": \\"Zm9vYmFyYmF6\\"}', "Zm9vYmFyYmF6"),

@@ -103,6 +103,20 @@ def test_what_comes_later_is_refused(client: Any, many: int, acme: Any, bound: A
         assert not Event.with_deleted.filter(session__key="s1").exclude(kind="deleted").exists()
 
 
+@pytest.mark.parametrize("many", [2, 9])
+def test_a_key_of_a_deleted_session_still_serves_another(client: Any, many: int, acme: Any, bound: Any) -> None:
+    client.delete(f"sessions/{recorded(client)}")
+    payloads = [{"session_id": key, "hook_event_name": "Stop"} for key in ("s1", *("s2",) * (many - 1))]
+    lines = [json.dumps({"client": "codex", "key": "one", "payload": payload}) for payload in payloads]
+    lines[:0] = [json.dumps({"client": "claude-code", "key": "one", "payload": payloads[0]})]
+    said = client.post("events/batch", "\n".join(lines), content_type="application/x-ndjson").json()
+    # codex's s1 is another session than the deleted one of Claude Code.
+    assert (said["accepted"], said["repeated"], len(said["refused"])) == (1, 0, many)
+    assert [one["code"] for one in said["refused"]] == ["session_deleted"] + ["idempotency_conflict"] * (many - 1)
+    with bound(acme):
+        assert Event.objects.get(key="one").session.key == "s1"
+
+
 def test_its_own_member_may_and_an_admin(api: Any, alice: Any, bob: Any, mia: Any, vera: Any) -> None:
     of_mia = api(new_agent(mia))
     first, second = recorded(of_mia, "m1"), recorded(of_mia, "m2")

@@ -98,6 +98,14 @@ def test_a_wrong_cursor_is_refused(client: Any, bad: str) -> None:
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_cursor")
 
 
+def test_a_cursor_has_one_spelling(client: Any) -> None:
+    thread_id = trigger(client, "k")["thread_id"]
+    cursor = client.get(f"threads/{thread_id}/events").json()["next_cursor"]
+    for other in (cursor + "=", cursor + "====", cursor + " "):
+        assert client.get(f"threads/{thread_id}/events", cursor=other).json()["code"] == "invalid_cursor"
+    assert client.get(f"threads/{thread_id}/events", cursor=cursor).status_code == 200
+
+
 def test_a_cursor_of_another_list_or_team_is_refused(client: Any, api: Any, globex_agent: Agent) -> None:
     one, two = (trigger(client, key)["thread_id"] for key in ("a", "b"))
     cursor = client.get(f"threads/{one}/events").json()["next_cursor"]

@@ -9,8 +9,10 @@ from memory.graph import workers
 from memory.graph.record import Incoming, record_trigger
 from memory.graph.workers import Said
 from memory.mcp import note_tools, tools
+from memory.notes import moving
 from memory.notes.models import Note, Revision
 from memory.tenants import rls
+from memory.tenants.access import member_actor
 from tests.cache import made as made_cache
 from tests.mcp.asked import LEGACY, Mcp
 from tests.pages import made
@@ -34,6 +36,15 @@ def test_a_proposal_waits_for_a_person(mcp, acme, alice, bound) -> None:
     gone = mcp.call("delete_note", id=note["id"], reason="wrong")
     assert (gone["operation"], gone["state"]) == ("delete", "open")
     assert mcp.call("read_note", id=note["id"])["revision"] == 1
+
+
+def test_a_note_is_read_by_the_path_it_had(mcp, acme, alice) -> None:
+    note = made.note(acme, alice, path="tools/bash/flags.md")
+    with rls.tenant_scope(str(acme.pk)):
+        moving.move(note, "project/shell/flags.md", by=member_actor(alice))
+    assert mcp.call("read_note", id="team/tools/bash/flags.md")["id"] == note.public_id
+    said = mcp.refused("propose_note", path="tools/bash/flags.md", text=TEXT)
+    assert said["code"] == "moved" and "team/project/shell/flags.md" in said["detail"]
 
 
 @pytest.mark.parametrize(

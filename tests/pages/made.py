@@ -56,6 +56,11 @@ def event(of: Session, seq: int = 1, **more: Any) -> Event:
     return made
 
 
+def changed(of: Session, **fields: Any) -> None:
+    with rls.tenant_scope(str(of.tenant_id)):
+        Session.objects.filter(pk=of.pk).update(**fields)
+
+
 def note(tenant: Tenant, by: Member, *, path: str = PATH, text: str = TEXT, is_private: bool = False) -> Note:
     """A note that its member wrote: the team's, or their own."""
     with rls.tenant_scope(str(tenant.pk)):

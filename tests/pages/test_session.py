@@ -45,6 +45,30 @@ def test_it_shows_what_was_learnt_from_it(logged_in: Any, acme: Any, vera: Any, 
     assert "What was learnt from it" in page and learnt.public_id in page
 
 
+def test_a_call_whose_result_never_came_says_so(logged_in: Any, acme: Any, vera: Any, session: Any) -> None:
+    """It may have been denied. While the agent works, or where results carry no ids, nobody can tell."""
+    call = {"name": "PreToolUse", "kind": "tool_before", "tool": "Bash"}
+    made.event(session, 1, **call, tool_use_id="denied")
+    made.event(session, 2, **call, tool_use_id="done")
+    made.event(session, 3, name="PostToolUse", kind="tool_after", tool="Bash", tool_use_id="done")
+    made.event(session, 5, **call, tool_use_id="running")
+
+    def lost() -> list[int]:
+        page = logged_in(vera).get(url(session))
+        found = [event.seq for event in page.context["events"] if event.is_lost]
+        assert page.content.decode().count(">no outcome<") == len(found)
+        return found
+
+    assert lost() == []
+    made.event(session, 4, name="Stop", kind="stop")
+    made.changed(session, last_stop_seq=4)
+    assert lost() == [1]
+    made.changed(session, state="ended")
+    assert lost() == [1, 5]
+    made.event(session, 6, name="PostToolUse", kind="tool_after", tool="Bash")
+    assert lost() == []
+
+
 def test_it_counts_calls_that_repeat(logged_in: Any, vera: Any, session: Any) -> None:
     for seq in (1, 2, 3):
         made.event(session, seq, name="PreToolUse", kind="tool_before", tool="Read", summary="app.py")

@@ -252,6 +252,7 @@ def test_guessing_is_slowed_for_the_guesser_only(alice: Any, bob: Any) -> None:
     statuses = [guess(alice.user.email, "wrong guess", "10.0.0.6").status_code for _ in range(9)]
     assert statuses[0] == 422 and statuses[-1] == 429
     locked = guess(alice.user.email, PASSWORD, "10.0.0.6")
+    assert locked["Retry-After"] == "900"
     assert locked.status_code == 429 and "Try again in 15 minutes" in locked.content.decode()
     assert guess(alice.user.email, PASSWORD, "10.0.0.7").status_code == 302
     assert guess(bob.user.email, PASSWORD, "10.0.0.6").status_code == 302

@@ -60,6 +60,13 @@ def test_each_harness_has_its_command_and_its_mcp_line(logged_in: Any, alice: An
     assert ("type /hooks" in text, "serve both" in text) == (slug == "codex", slug == "vscode")
 
 
+def test_the_readme_names_the_same_harnesses() -> None:
+    readme = " ".join((settings.BASE_DIR / "README.md").read_text().split())
+    found = re.search(r"a team's agents \(([^)]*)\)", readme)
+    assert found is not None
+    assert sorted(found[1].split(", ")) == sorted(one.name for one in connect.HARNESSES)
+
+
 def test_it_offers_hooks_without_a_client_for_claude_code_alone(logged_in: Any, alice: Any) -> None:
     browser = logged_in(alice)
     shown = unescape(browser.get("/t/acme/connect/?client=claude-code").content.decode())

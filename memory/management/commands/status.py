@@ -60,10 +60,16 @@ def _since(pid: int | None) -> str | None:
 
 
 def _asked(url: str) -> str:
-    try:
-        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - our own address
-            return "ok" if answer.status == 200 else f"status {answer.status}"
-    except urllib.error.HTTPError as refused:
-        return f"status {refused.code}: {refused.read(300).decode(errors='replace')}"
-    except (OSError, ValueError) as why:
-        return f"no answer: {why}"
+    said = ""
+    # A busy machine's first answer after a start has taken ten seconds.
+    for seconds in (5, 15):
+        try:
+            with urllib.request.urlopen(url, timeout=seconds) as answer:  # noqa: S310 - our own address
+                return "ok" if answer.status == 200 else f"status {answer.status}"
+        except urllib.error.HTTPError as refused:
+            return f"status {refused.code}: {refused.read(300).decode(errors='replace')}"
+        except TimeoutError as why:
+            said = f"no answer: {why}"
+        except (OSError, ValueError) as why:
+            return f"no answer: {why}"
+    return said

@@ -26,8 +26,9 @@ class Migration(migrations.Migration):
                 ('generation', models.IntegerField(default=0)),
                 ('text', models.TextField()),
                 ('left_out', models.IntegerField(default=0)),
+                ('awaits', models.CharField(blank=True, max_length=300)),
                 ('at', models.DateTimeField(auto_now_add=True)),
-                ('event', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, related_name='tellings', to='events.event')),
+                ('event', models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='tellings', to='events.event')),
                 ('member', models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='tenants.member')),
                 ('session', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, related_name='tellings', to='events.session')),
                 ('tenant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='tellings', to='tenants.tenant')),
@@ -52,6 +53,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='telling',
             constraint=models.UniqueConstraint(fields=('event',), name='one_telling_per_event'),
+        ),
+        migrations.AddConstraint(
+            model_name='telling',
+            constraint=models.UniqueConstraint(condition=models.Q(('event__isnull', True)), fields=('awaits', 'tenant'), name='one_telling_awaits_an_event'),
         ),
         migrations.AddConstraint(
             model_name='toldnote',
