@@ -22,12 +22,33 @@ MOST: Final = 1_000
 CLEAN_AFTER: Final = timedelta(hours=1)
 _ASKED: Final = ("content_hash", "analysis_type", "version", "parameters", "path")
 
+# How many batches are added up at once.
+BATCHES: Final = 100
 _SEEN: Final = """
 INSERT INTO cache_admin_analysispath (id, tenant_id, analysis_id, project_id, path, uses, last_at)
 SELECT gen_random_uuid(), %s::uuid, g.a, %s::uuid, g.f, count(*), now()
 FROM jsonb_to_recordset(%s::jsonb) AS g(a uuid, f text)
 GROUP BY g.a, g.f ORDER BY g.a, g.f
 ON CONFLICT (analysis_id, path) DO UPDATE SET uses = cache_admin_analysispath.uses + excluded.uses, last_at = now()
+"""
+
+
+# What was dropped since it was found, or a project that is gone, has no row to add to.
+_FOLDED: Final = """
+WITH gone AS (
+  DELETE FROM cache_admin_pathsseen WHERE id IN
+    (SELECT s.id FROM cache_admin_pathsseen s ORDER BY s.at, s.id LIMIT %s FOR UPDATE SKIP LOCKED)
+  RETURNING tenant_id, project, analyses, paths, at),
+seen AS (
+  SELECT o.tenant_id, g.a, g.f, (array_agg(p.id ORDER BY o.at DESC))[1] AS project, count(*) AS uses, max(o.at) AS at
+  FROM gone o CROSS JOIN unnest(o.analyses, o.paths) AS g(a, f) JOIN cache_admin_analysis k ON k.id = g.a
+  LEFT JOIN events_project p ON p.id = o.project GROUP BY o.tenant_id, g.a, g.f),
+added AS (
+  INSERT INTO cache_admin_analysispath (id, tenant_id, analysis_id, project_id, path, uses, last_at)
+  SELECT gen_random_uuid(), s.tenant_id, s.a, s.project, s.f, s.uses, s.at FROM seen s ORDER BY s.a, s.f
+  ON CONFLICT (analysis_id, path) DO UPDATE SET uses = cache_admin_analysispath.uses + excluded.uses,
+    last_at = greatest(cache_admin_analysispath.last_at, excluded.last_at))
+SELECT count(*) FROM gone
 """
 
 
@@ -66,7 +87,7 @@ def look(
 ) -> tuple[list[orjson.Fragment], int]:
     """One answer for each, in order, as JSON, and how many were found.
 
-    What is found counts as used, so its 30 days begin again.
+    What is found counts as used, so its 30 days begin again. Where it was seen is added up by a worker (`add_up`).
     """
     columns = [[getattr(one, name) for one in wanted] for name in _ASKED]
     connection.ensure_connection()
@@ -79,6 +100,18 @@ def look(
         )
         found: dict[int, str] = dict(cursor.fetchall())
     return [_answer(one, found.get(place)) for place, one in enumerate(wanted, 1)], len(found)
+
+
+def add_up() -> int:
+    """Add what batches saw at paths to the paths' own rows; gives how many batches. The tenant must be bound."""
+    total = 0
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(_FOLDED, [BATCHES])
+            done = int(cursor.fetchone()[0])
+        total += done
+        if done < BATCHES:
+            return total
 
 
 def _answer(wanted: Wanted, found: str | None) -> orjson.Fragment:

@@ -1,5 +1,6 @@
 """Tool results: the hot door that asks, and the one that stores."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import orjson
@@ -7,11 +8,11 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_POST
 
-from cache_admin import shapes, store
+from cache_admin import again, shapes, store
 from cache_admin.keys import read_call
-from cache_admin.lookup import Answer, Asked, MayNotUse, UnknownKey, look
-from cache_admin.respond import CACHE, refused, said, told
-from cache_admin.shapes import CONTEXT
+from cache_admin.lookup import MayNotUse, UnknownKey, look
+from cache_admin.respond import CACHE, refused, said
+from cache_admin.shapes import CONTEXT, KEYED
 from memory.problems import Problem, unauthenticated
 from memory.tenants.access import TenantRequest, brings_own_transaction, needs
 from memory.tenants.middleware import bearer, key_actor
@@ -30,14 +31,18 @@ def tool_lookup(request: HttpRequest) -> HttpResponse:
     except Problem:
         key_actor(request)
         raise
-    answer = asked_of(request, key_hash, asked)
-    return told(answer, said(answer))
+
+    def ask() -> again.Said:
+        answer = look(key_hash, asked)
+        return answer, said(answer)
+
+    return asked_of(request, ask)
 
 
-def asked_of(request: HttpRequest, key_hash: bytes, asked: Asked) -> Answer:
+def asked_of(request: HttpRequest, ask: Callable[[], again.Said]) -> HttpResponse:
     """The cache's answer. Raises Problem 401, 403."""
     try:
-        return look(key_hash, asked)
+        return again.answered(request, ask)
     except UnknownKey:
         raise unauthenticated() from None
     except MayNotUse:
@@ -84,6 +89,7 @@ describe(
         "wait: another runs it; ask again after `retry_after` seconds. bypass: run the tool; `reason` says why. "
         "bypass with reason observe gives a lease too: PUT what the tool said, to be compared.",
         "tags": ["caches"],
+        "parameters": [KEYED],
         "requestBody": {
             "required": True,
             "content": {
@@ -138,7 +144,7 @@ describe(
                     }
                 },
             },
-            **dict.fromkeys(("400", "401", "403", "404", "413"), _PROBLEM),
+            **dict.fromkeys(("400", "401", "403", "404", "409", "413"), _PROBLEM),
         },
     },
 )

@@ -8,13 +8,15 @@ from django.db import connection
 from django.db.models import Sum
 from django.utils import timezone
 
-from cache_admin import metrics, policies
-from cache_admin.models import Analysis, Content, Entry, Flight, Result, Shown
+from cache_admin import analyses, metrics, policies
+from cache_admin.models import Analysis, Content, Decision, Entry, Flight, Result, Shown
 from cache_admin.results import LIFE
 from memory.tenants.models import Tenant
 
 # An id that somebody still holds says that its text is gone, and is not just unknown.
 GRACE: Final = timedelta(days=7)
+# What became of questions is looked at while thresholds are sought.
+DECIDED: Final = timedelta(days=30)
 AT_ONCE: Final = 500
 
 
@@ -24,9 +26,11 @@ def clean(tenant: Tenant) -> dict[str, int]:
     gone = {
         "entries": _count(Entry.objects.filter(tenant=tenant, expires_at__lte=now).delete(), "Entry"),
         "flights": _count(Flight.objects.filter(tenant=tenant, until__lt=now - timedelta(days=1)).delete(), "Flight"),
+        "decisions": _count(Decision.objects.filter(tenant=tenant, at__lt=now - DECIDED).delete(), "Decision"),
         "shown": _count(Shown.objects.filter(tenant=tenant, at__lt=now - LIFE).delete(), "Shown"),
         "lookups": metrics.sum_up(tenant, before=now.date()),
     }
+    analyses.add_up()
     days = policies.settings_of(tenant).analysis_days
     unused = Analysis.objects.filter(tenant=tenant, last_used_at__lt=now - timedelta(days=days))
     gone["analyses"] = _count(unused.delete(), "Analysis")

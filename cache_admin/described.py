@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from cache_admin.shapes import CONTEXT
+from cache_admin.shapes import CONTEXT, KEYED
 from memory.tenants.rest import describe
 
 _PROBLEM: Final = {"description": "application/problem+json", "content": {"application/problem+json": {}}}
@@ -48,6 +48,7 @@ describe(
         "the tool's threshold, past the guard on numbers, names and negation, and where the team has turned it on. "
         "On a miss run the tool and PUT what it said to /cache/tools/{key}.",
         "tags": ["caches"],
+        "parameters": [KEYED],
         "requestBody": {
             "required": True,
             "content": {
@@ -63,7 +64,7 @@ describe(
                     "application/json": {"schema": {"type": "object", "required": ["status"], "properties": _FOUND}}
                 },
             },
-            **dict.fromkeys(("400", "401", "403", "404", "413"), _PROBLEM),
+            **dict.fromkeys(("400", "401", "403", "404", "409", "413"), _PROBLEM),
         },
     },
 )

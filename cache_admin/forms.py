@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from django import forms
+from django.http import QueryDict
 
 from cache_admin import pairs, policies, trial
 from cache_admin.keys import Call, read_call
@@ -33,6 +34,11 @@ _PLACES: Final = (
     ("Label at least", "semantic"),
     ("wrong answers", "semantic"),
 )
+
+
+def typed(post: QueryDict) -> dict[str, str]:
+    """What was typed, by field; the database keeps no NUL."""
+    return {name: str(value).replace("\0", "") for name, value in post.dict().items()}
 
 
 class ObjectField(forms.JSONField):

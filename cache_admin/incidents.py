@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
+from cache_admin import alerts
 from cache_admin.models import Entry, Flight, Incident
+from cache_admin.results import is_closed
 from memory import redact
 from memory.problems import Problem, not_found
 from memory.tenants.access import Actor
@@ -29,12 +31,12 @@ def report(tenant: Tenant, told: Reported, *, by: Actor) -> tuple[Incident, int]
     rows = Entry.objects.filter(tenant=tenant).select_related("result")
     if told.result_id:
         result = tenant.results.filter(public_id=told.result_id).first()
-        if result is None or (result.is_private and str(result.owner_id) != by.member_pk):
+        if result is None or is_closed(result, by):
             raise not_found(told.result_id)
         rows, tool = rows.filter(result=result), result.tool
     elif told.key:
         entry = rows.filter(key=bytes.fromhex(told.key)).first()
-        if entry is None or (entry.result.is_private and str(entry.result.owner_id) != by.member_pk):
+        if entry is None or is_closed(entry.result, by):
             raise not_found(told.key)
         rows, tool = rows.filter(pk=entry.pk), entry.tool
     else:
@@ -51,6 +53,7 @@ def report(tenant: Tenant, told: Reported, *, by: Actor) -> tuple[Incident, int]
         detail=redact.clean_text(f"{told.kind}: {told.detail}"[:2_000]).value,
         reporter_id=by.member_pk,
     )
+    alerts.soon(str(tenant.pk))
     keys = [bytes(key) for key in rows.values_list("key", flat=True)]
     Flight.objects.filter(tenant=tenant, key__in=keys).delete()
     gone = Entry.objects.filter(tenant=tenant, key__in=keys).delete()[1].get("cache_admin.Entry", 0)

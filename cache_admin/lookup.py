@@ -6,13 +6,14 @@ import secrets
 import time
 import zlib
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import orjson
 import psycopg
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 from psycopg.errors import DeadlockDetected, SerializationFailure, UniqueViolation
 
 from cache_admin import policies
@@ -263,7 +264,9 @@ def _ask(key_hash: bytes, given: Mapping[str, Any]) -> tuple[str, str, Mapping[s
     """One round trip. Two that lease one key crosswise with a purge may be told to come again."""
     for attempt in range(_ATTEMPTS):
         try:
-            return _row(key_hash, orjson.dumps(given).decode())
+            # Inside a transaction what failed takes back its own part alone, or nothing more could be asked.
+            with transaction.atomic() if connection.in_atomic_block else nullcontext():
+                return _row(key_hash, orjson.dumps(given).decode())
         except (UniqueViolation, DeadlockDetected, SerializationFailure):
             if attempt == _ATTEMPTS - 1:
                 raise

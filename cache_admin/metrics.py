@@ -10,8 +10,8 @@ from typing import Any, Final
 from django.db import connection
 from django.db.models import Count, Sum
 
-from cache_admin import money, policies, usage
-from cache_admin.models import Incident, Result, ToolDay
+from cache_admin import gain, money, policies, usage
+from cache_admin.models import Analysis, Content, Entry, Incident, Result, ToolDay
 from memory.tenants.models import Tenant
 
 # Incidents that an agent was served; what only would have been stale is counted beside them.
@@ -21,13 +21,21 @@ _TIMES: Final = ("hash_us", "lookup_us", "embed_us")
 _PER_DOUBLING: Final = 8
 
 _DAYS: Final = """
-SELECT (at AT TIME ZONE 'UTC')::date, tool, kind, status, reason, would_hit, count(*), sum(tokens_stored),
+SELECT (at AT TIME ZONE 'UTC')::date, tool, kind, status, reason, would_hit, sum(times), sum(tokens_stored),
   sum(tokens_returned), sum(saved_ms)
 FROM cache_admin_lookup WHERE at >= %s AND at < %s GROUP BY 1, 2, 3, 4, 5, 6
 """
 _HISTOGRAM: Final = """
-SELECT (at AT TIME ZONE 'UTC')::date, tool, kind, floor({n} * ln({column} + 1) / ln(2))::int, count(*)
+SELECT (at AT TIME ZONE 'UTC')::date, tool, kind, floor({n} * ln({column} + 1) / ln(2))::int, sum(times)
 FROM cache_admin_lookup WHERE at >= %s AND at < %s AND {column} > 0 GROUP BY 1, 2, 3, 4
+"""
+
+# What is dropped with its day is kept with the entry: how often it was served.
+_LASTING: Final = """
+UPDATE cache_admin_entry e SET hits = e.hits + g.many FROM (
+  SELECT c.result_pk, sum(c.times) AS many FROM cache_admin_lookup c
+  WHERE c.at < %s AND c.status = 'hit' AND c.result_pk IS NOT NULL GROUP BY c.result_pk) AS g
+WHERE e.result_id = g.result_pk
 """
 
 
@@ -99,26 +107,46 @@ def report(tenant: Tenant, *, by: str, since: date, until: date) -> dict[str, An
         total.add(tally)
     incidents = _incidents(tenant, since, until)
     expansions = _expansions(tenant)
-    items: list[dict[str, Any]] = [
-        {**_named(by, name), **shown(tally, incidents.get(name[0], {}) if by == "tool" else {})}
-        for name, tally in sorted(groups.items())
-    ]
     every: Counter[str] = Counter()
     for kinds in incidents.values():
         every.update(kinds)
-    rates, prices = usage.rates(tenant, since=since, until=until), policies.settings_of(tenant).prices
+    rates, kept = usage.rates(tenant, since=since, until=until), policies.settings_of(tenant)
     model = money.usual_model(rates)
-    for item in items:
-        item["net_gain"] = money.net_gain(item)
-        item["money_saved"] = money.worth(item["tokens_saved"], prices, model)
+    took = gain.means(tenant) if by != "day" else {}
+
+    def line(tally: Tally, incidents: Mapping[str, int], name: tuple[str, ...] = ("",)) -> dict[str, Any]:
+        figures = shown(tally, incidents)
+        mean = took.get((name[0], name[1:2] == ("analysis",)))
+        return {
+            **figures,
+            "net_gain": gain.of(figures, tally.times, mean_ms=mean).as_json(),
+            "money_saved": money.worth(figures["tokens_saved"], kept.prices, model),
+        }
+
+    items = [
+        {**_named(by, name), **line(tally, incidents.get(name[0], {}) if by == "tool" else {}, name)}
+        for name, tally in sorted(groups.items())
+    ]
     return {
         "by": by,
         "priced_as": model or None,
+        "currency": kept.currency,
         "from": since.isoformat(),
         "to": until.isoformat(),
         "items": items,
-        "total": shown(total, every),
+        "total": line(total, every),
         "expansions": expansions,
+        "storage": _storage(tenant, kept.quota_bytes),
+    }
+
+
+def _storage(tenant: Tenant, quota_bytes: int) -> dict[str, int]:
+    """What the caches take at this moment."""
+    return {
+        "bytes": Content.objects.filter(tenant=tenant).aggregate(total=Sum("size"))["total"] or 0,
+        "quota_bytes": quota_bytes,
+        "entries": Entry.objects.filter(tenant=tenant).count(),
+        "analyses": Analysis.objects.filter(tenant=tenant).count(),
     }
 
 
@@ -216,6 +244,7 @@ def sum_up(tenant: Tenant, *, before: date) -> int:
         row.counts, row.reasons = whole.as_json(), dict(whole.reasons)
         row.save()
     with connection.cursor() as cursor:
+        cursor.execute(_LASTING, [until])
         cursor.execute("DELETE FROM cache_admin_lookup WHERE at < %s", [until])
         return int(cursor.rowcount)
 

@@ -1,5 +1,6 @@
 """Stored tool results, file analyses and answered questions, and the record of how they were used."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
@@ -27,6 +28,7 @@ class CacheSetting(TenantOwned):
     quota_bytes = models.BigIntegerField(default=1024**3)
     analysis_days = models.IntegerField(default=30)
     prices = models.JSONField(default=dict)
+    currency = models.CharField(max_length=3, default="USD", db_default="USD")
     started_on = models.DateField(null=True)
 
     class Meta:
@@ -165,6 +167,8 @@ class Entry(TenantOwned):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True)
     last_hit_at = models.DateTimeField(auto_now_add=True)
+    # Those of days that are over: today's are still `Lookup`s, so that a hit need not write here.
+    hits = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["key", "tenant"], name="one_entry_per_key")]
@@ -226,13 +230,17 @@ class Shown(TenantOwned):
 
 
 class Lookup(TenantOwned):
-    """One question put to a cache and what became of it. Rows are only added; days that are over become `ToolDay`s."""
+    """A question put to a cache and what became of it. Rows are only added; days that are over become `ToolDay`s.
+
+    Of a batch, one row stands for all that went the same way: `times` of them, with the sums of their tokens.
+    """
 
     at = models.DateTimeField()
     tool = models.CharField(max_length=200)
     kind = models.CharField(max_length=10)
     status = models.CharField(max_length=10)
     reason = models.CharField(max_length=30, blank=True)
+    times = models.IntegerField(default=1, db_default=1)
     would_hit = models.BooleanField(default=False)
     result_pk = models.UUIDField(null=True)
     tokens_stored = models.IntegerField(default=0)
@@ -289,6 +297,35 @@ class Incident(TenantOwned):
 
     def __str__(self) -> str:
         return self.public_id
+
+
+class Alert(TenantOwned):
+    """That a tool's cache went wrong, from the moment it did until it was well again: told once.
+
+    `rate` and `usual` are hit rates, of a collapse alone.
+    """
+
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="cache_alerts")
+    kind = models.CharField(max_length=10)
+    tool = models.CharField(max_length=200)
+    call_kind = models.CharField(max_length=10, default="tool")
+    rate = models.FloatField(null=True)
+    usual = models.FloatField(null=True)
+    raised_at = models.DateTimeField(auto_now_add=True)
+    cleared_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tool", "kind", "call_kind", "tenant"],
+                condition=Q(cleared_at__isnull=True),
+                name="an_alert_is_raised_once",
+            )
+        ]
+        indexes = [models.Index(fields=["raised_at"], name="cache_alerts_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.tool}"
 
 
 class Analysis(TenantOwned):
@@ -353,6 +390,21 @@ class AnalysisPath(TenantOwned):
         return self.path
 
 
+class PathsSeen(TenantOwned):
+    """The paths that one batch found analyses for, until a worker adds them up in `AnalysisPath`.
+
+    Added up at once, a thousand rows took four fifths of a batch's time.
+    """
+
+    project = models.UUIDField(null=True)
+    analyses = ArrayField(models.UUIDField())
+    paths = ArrayField(models.TextField())
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{len(self.paths)} paths"
+
+
 class Pair(TenantOwned):
     """Two questions that look alike, for a person to say whether they ask the same."""
 
@@ -374,6 +426,42 @@ class Pair(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.score:.3f} {self.asked[:40]}"
+
+
+class Decision(TenantOwned):
+    """What became of a question whose words nobody had asked before: the nearest one, how alike, and why (not) served.
+
+    `score` is None, and `matched` empty, where the space held no question yet.
+    """
+
+    tenant = models.ForeignKey(
+        Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="question_decisions"
+    )
+    tool = models.CharField(max_length=200)
+    asked = models.TextField()
+    matched = models.TextField(blank=True)
+    score = models.FloatField(null=True)
+    threshold = models.FloatField()
+    outcome = models.CharField(max_length=30)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["at"], name="cache_decisions_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.outcome} {self.asked[:40]}"
+
+
+class PairsWeek(TenantOwned):
+    """A week, by its Monday, in which the inbox says that pairs wait."""
+
+    week = models.DateField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "week"], name="pairs_are_told_of_once_a_week")]
+
+    def __str__(self) -> str:
+        return f"{self.week}"
 
 
 class Usage(TenantOwned):
@@ -398,10 +486,11 @@ class Usage(TenantOwned):
 
 
 class Watermark(TenantOwned):
-    """How far a session's events were read for writes to files."""
+    """How far a session's events were read for writes to files, and for what its model calls took."""
 
     session = models.ForeignKey("events.Session", models.CASCADE, db_constraint=False, related_name="+")
     seq = models.BigIntegerField(default=0)
+    usage_seq = models.BigIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["session"], name="one_cache_watermark_per_session")]

@@ -9,7 +9,13 @@ _ERROR_TEXT: Final = re.compile(
     r"\s*(?:(?:HTTP(?:/[\d.]+)?|status(?: code)?:?)\s*[45]\d\d\b|[45]\d\d\s+(?:Too Many|Service Un|Internal Server|"
     r"Bad Gateway|Gateway Time|Forbidden|Not Found|Unauthorized|Bad Request)|(?:fatal|error|exception|panic)\s*[:\[]|"
     r"[A-Za-z]*(?:Error|Exception):|Traceback \(most recent|rate limit|too many requests|"
-    r"request timed out|timed? ?out\b|<tool_use_error>|command (?:failed|timed out)|permission denied)",
+    r"request timed out|timed? ?out\b|<tool_use_error>|command (?:failed|timed out)|permission denied|"
+    r"(?:internal server error|service (?:temporarily )?unavailable|bad gateway|gateway time-?out)\b|"
+    r"connection (?:refused|reset)\b|"
+    r"(?:E(?:CONNREFUSED|CONNRESET|NOENT|ACCES|TIMEDOUT|NOTFOUND|AI_AGAIN)\b)|curl: \(\d+\)|npm ERR!|"
+    r"(?:/bin/)?(?:ba|z|da)?sh: (?:(?:line )?(?:\d+: )?[^\n]{1,200}: (?:command )?not found|command not found)|"
+    # What a proxy says in the place of the page.
+    r"(?:<!doctype html[^>]*>\s*)?<html[^>]*>\s*<head[^>]*>(?:\s*<meta[^>]*>)*\s*<title>\s*[45]\d\d\b)",
     re.IGNORECASE,
 )
 _FLAGS: Final = ("isError", "is_error", "interrupted", "timed_out", "timedOut", "truncated", "isTruncated")

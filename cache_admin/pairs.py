@@ -7,7 +7,7 @@ from typing import Final
 
 from django.db.models import QuerySet
 
-from cache_admin import guard
+from cache_admin import guard, weekly
 from cache_admin.models import Pair
 from memory.problems import not_found
 from memory.tenants import audit
@@ -57,6 +57,7 @@ def decide(tenant: Tenant, pk: str, verdict: str, *, by: Actor) -> Pair:
     pair.verdict = verdict
     pair.decided_by_id = by.member_pk
     pair.save(update_fields=["verdict", "decided_by"])
+    weekly.clear(tenant)
     audit.record(by, "cache.pair", str(pair.pk), after=verdict)
     return pair
 

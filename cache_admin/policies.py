@@ -98,3 +98,16 @@ def forget_tool(tenant: Tenant, tool: str) -> int:
 def settings_of(tenant: Tenant) -> CacheSetting:
     """What holds for all of the team's caches; the defaults where nothing was set."""
     return CacheSetting.objects.filter(tenant=tenant).first() or CacheSetting(tenant=tenant)
+
+
+def save_room(tenant: Tenant, *, analysis_days: int, quota_bytes: int, by: Actor) -> None:
+    """Set how long analyses are kept after their last use, and how much all texts may take. Raises Refused."""
+    require(by, "cache.manage")
+    old = settings_of(tenant)
+    before, after = (old.analysis_days, old.quota_bytes), (analysis_days, quota_bytes)
+    if before == after:
+        return
+    given = {"analysis_days": analysis_days, "quota_bytes": quota_bytes}
+    CacheSetting.objects.update_or_create(tenant=tenant, defaults=given)
+    told = ["analyses {} days, texts {} bytes".format(*one) for one in (before, after)]
+    audit.record(by, "cache.room", "room", before=told[0], after=told[1])

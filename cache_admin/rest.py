@@ -13,11 +13,11 @@ from rest_framework.decorators import api_view
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from cache_admin import analyses, incidents, metrics, projects, results, semantic, shapes, usage
+from cache_admin import again, analyses, incidents, metrics, projects, results, semantic, shapes, usage
 from cache_admin import invalidate as invalidation
 from cache_admin.keys import read_call
 from cache_admin.lookup import MayNotUse, UnknownKey
-from cache_admin.respond import ranged, refused, said, told
+from cache_admin.respond import ranged, refused, said
 from memory.graph.answers import idempotent
 from memory.problems import Problem, unauthenticated
 from memory.tenants.access import TenantRequest, brings_own_transaction, needs
@@ -26,6 +26,11 @@ from memory.tenants.middleware import bearer, key_actor
 KEYED = OpenApiParameter(
     "Idempotency-Key", str, "header", description="Sent again within 24 h, the answer of the first time comes back."
 )
+
+CHECKED = OpenApiParameter(
+    "Idempotency-Key", str, "header", description="Another body under the same key is 409. Nothing is written, so a"
+    " repeat is asked anew."
+)  # fmt: skip
 
 
 class AnalysisOut(serializers.Serializer[Any]):
@@ -131,12 +136,17 @@ class CountOut(serializers.Serializer[Any]):
     repeated = serializers.IntegerField()
 
 
-@extend_schema(operation_id="cache_analyses_lookup", request=BatchIn, responses=AnalysesOut, tags=["caches"])
+@extend_schema(
+    operation_id="cache_analyses_lookup", parameters=[CHECKED], request=BatchIn, responses=AnalysesOut, tags=["caches"]
+)
 @api_view(["POST"])
 @needs("cache.use")
 def analyses_lookup(request: Request) -> Response:
     """Up to 1,000 analyses at once; the answers stand in the order of the questions."""
     wanted, project = shapes.batch(request.data)
+    key = again.key_of(request)
+    if key is not None:
+        again.check(request, key)
     actor = request.actor  # type: ignore[attr-defined]
     tenant = request.tenant  # type: ignore[attr-defined]
     found, hits = analyses.look(tenant, wanted, by=actor, project_pk=projects.pk_of(tenant, project, by=actor))
@@ -174,18 +184,25 @@ def semantic_lookup(request: HttpRequest) -> HttpResponse:
     except Problem:
         key_actor(request)
         raise
-    try:
+
+    def ask() -> again.Said:
         found = semantic.ask(key_hash, asked)
+        answer = said(found.answer)
+        if found.score is not None:
+            answer |= {"score": round(found.score, 4), "matched_query": found.matched_query}
+        if found.guard:
+            answer["guard"] = found.guard
+        return found.answer, answer
+
+    if again.key_of(request) is not None:
+        # The vector is made before the transaction of the key: nothing waits inside one.
+        semantic.prepare(asked)
+    try:
+        return again.answered(request, ask)
     except UnknownKey:
         raise unauthenticated() from None
     except MayNotUse:
         raise refused(request) from None
-    answer = said(found.answer)
-    if found.score is not None:
-        answer |= {"score": round(found.score, 4), "matched_query": found.matched_query}
-    if found.guard:
-        answer["guard"] = found.guard
-    return told(found.answer, answer)
 
 
 @extend_schema(

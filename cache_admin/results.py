@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 import re2  # type: ignore[import-untyped]
-from django.db.models import F, Q, Sum
+from django.db.models import F, Sum
 from django.utils import timezone
 
 from cache_admin import contents, policies
@@ -84,11 +84,8 @@ def keep(tenant: Tenant, draft: Draft, *, by: Actor, is_private: bool, project_p
 
 def readable(tenant: Tenant, result_id: str, *, by: Actor) -> tuple[Result, str]:
     """The result and its full text, for who may read it. Raises Problem 404 or 410."""
-    open_to = Q(is_private=False) | Q(owner_id=by.member_pk)
-    result = tenant.results.filter(open_to, public_id=result_id).select_related("project").first()
-    if result is not None and _is_hidden(result, by):
-        result = None
-    if result is None:
+    result = tenant.results.filter(public_id=result_id).select_related("project").first()
+    if result is None or is_closed(result, by):
         raise not_found(result_id)
     text = contents.text_of(str(tenant.pk), bytes(result.sha256))
     if text is None or (result.expires_at is not None and result.expires_at <= timezone.now()):
@@ -102,8 +99,10 @@ def readable(tenant: Tenant, result_id: str, *, by: Actor) -> tuple[Result, str]
     return result, text.decode()
 
 
-def _is_hidden(result: Result, by: Actor) -> bool:
-    """Whether the result comes from a project that is open to others only."""
+def is_closed(result: Result, by: Actor) -> bool:
+    """Whether the result is another member's own, or comes from a project that is open to others only."""
+    if result.is_private and str(result.owner_id) != by.member_pk:
+        return True
     limits = result.project.limits.all() if result.project is not None else []
     return bool(limits) and not any(str(limit.member_id) == by.member_pk for limit in limits)
 

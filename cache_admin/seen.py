@@ -2,16 +2,16 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from django.db.models import Count, F, Max, Q, QuerySet, Sum
 from django.utils import timezone
 
 from cache_admin import charts
-from cache_admin.models import Analysis, AnalysisPath, Entry, Incident, Lookup, Pair, ProjectLimit
+from cache_admin.models import Analysis, AnalysisPath, Decision, Entry, Incident, Lookup, Pair, ProjectLimit
 from cache_admin.pairs import Judged, curve
 from memory.events.models import Project
 from memory.tenants.access import Actor
@@ -82,16 +82,16 @@ def hidden(tenant: Tenant, *, by: Actor) -> int:
     return tenant.cache_entries.count() - entries(tenant, Asked(), by=by).count()
 
 
-def hits_today(rows: Iterable[Entry]) -> dict[str, int]:
-    """How often each entry's result was served since midnight UTC: what is older is summed up by tool."""
-    midnight = timezone.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+def hits(rows: Sequence[Entry]) -> dict[str, int]:
+    """How often each entry was served, by the key of its result: on days that are over, and since midnight UTC."""
     found = (
-        Lookup.objects.filter(at__gte=midnight, status="hit", result_pk__in=[row.result_id for row in rows])
+        Lookup.objects.filter(status="hit", result_pk__in=[row.result_id for row in rows])
         .order_by()
         .values_list("result_pk")
-        .annotate(many=Count("pk"))
+        .annotate(many=Sum("times"))
     )
-    return {str(pk): many for pk, many in found}
+    today = {str(pk): many for pk, many in found}
+    return {str(row.result_id): row.hits + today.get(str(row.result_id), 0) for row in rows}
 
 
 def inputs(tenant: Tenant, document: str) -> Inputs:
@@ -219,6 +219,15 @@ def labelled_by_tool(tenant: Tenant) -> Counter[str]:
 def pairs(tenant: Tenant, *, by: Actor) -> "QuerySet[Pair]":
     """Pairs of questions. Those of tools whose answers stay with one member or thread are for who decides on them."""
     rows = tenant.question_pairs.all()
+    if by.may("cache.manage"):
+        return rows
+    narrow = tenant.tool_policies.filter(scope__in=("member", "thread")).values("tool")
+    return rows.exclude(tool__in=narrow)
+
+
+def decisions(tenant: Tenant, *, by: Actor) -> "QuerySet[Decision]":
+    """What became of questions, the latest first; of narrow tools as in `pairs`."""
+    rows = tenant.question_decisions.order_by("-at", "-pk")
     if by.may("cache.manage"):
         return rows
     narrow = tenant.tool_policies.filter(scope__in=("member", "thread")).values("tool")

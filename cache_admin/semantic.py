@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
+import psycopg
 from django.conf import settings
 from django.db import connection
 
-from cache_admin import guard
+from cache_admin import guard, weekly
 from cache_admin.lookup import Answer, Asked, look
-from cache_admin.models import Entry, Flight, Lookup, Pair
+from cache_admin.models import Decision, Entry, Flight, Lookup, Pair
 from cache_admin.pairs import REVIEW_FROM, REVIEW_TO
 from memory import embed, ids
 from memory.embed import Embedder, EmbedFailed, key_of
@@ -22,8 +23,8 @@ from memory.tenants.models import Tenant
 
 log = logging.getLogger(__name__)
 MOST_CHARACTERS: Final = 2_000
-# Up to so many vectors the exact scan is quick enough; an index of all teams' vectors finds too few of one space.
-EXACT_UP_TO: Final = 10_000
+# Up to so many vectors the exact scan takes some 7 ms; an index of all teams' vectors finds too few of a small space.
+EXACT_UP_TO: Final = 4_000
 CANDIDATES: Final = 5
 # So many more are fetched, for those that have expired.
 SPARE: Final = 20
@@ -73,6 +74,13 @@ def ask(key_hash: bytes, asked: Asked) -> Found:
         return _nearest_answer(asked, answer, vector, embed_us)
 
 
+def prepare(asked: Asked) -> None:
+    """Make the vector of a question beforehand, for who is about to ask inside a transaction."""
+    by = maker()
+    if by is not None:
+        _vector(by, guard.wording(asked.question))
+
+
 def _vector(by: Embedder, text: str) -> tuple[float, ...] | None:
     try:
         return _cached_vector(by, text)  # type: ignore[arg-type] # embedders are compared by identity
@@ -93,6 +101,7 @@ def _nearest_answer(asked: Asked, answer: Answer, vector: Sequence[float], embed
     near = nearest(answer.space, vector)
     rows = Lookup.objects.filter(pk=answer.log)
     if not near:
+        _log(asked, answer, "no_question")
         rows.update(embed_us=embed_us)
         return Found(answer)
     refusals = [guard.refusal(asked.question, one.asked) for one in near]
@@ -100,24 +109,19 @@ def _nearest_answer(asked: Asked, answer: Answer, vector: Sequence[float], embed
     best, why = (fits[0], "") if fits else (near[0], refusals[0])
     is_served = bool(fits) and policy.semantic
     if REVIEW_FROM <= best.score <= REVIEW_TO or (why and best.score >= policy.threshold):
-        Pair.objects.create(
-            tenant_id=answer.standing.tenant,
-            tool=asked.call.tool,
-            asked=asked.question,
-            matched=best.asked,
-            score=best.score,
-            guard=why,
-            was_served=is_served,
-        )
+        _for_review(asked, answer, best, why, is_served=is_served)
     served = _served(answer, best) if is_served else None
     if served is None:
-        said = f"guard_{why}" if why else "semantic_off" if fits else "below_threshold"
+        said = f"guard_{why}" if why else "evicted" if is_served else "semantic_off" if fits else "below_threshold"
+        _log(asked, answer, said, best)
         rows.update(embed_us=embed_us, reason=said)
         return Found(replace(answer, reason=said), best.score, best.asked, why)
+    _log(asked, answer, "served", best)
     Flight.objects.filter(tenant_id=answer.standing.tenant, key=key.digest, lease=answer.lease).delete()
     rows.update(
         status="hit",
         reason="similar",
+        result_pk=served.about["result_pk"],
         embed_us=embed_us,
         tokens_stored=served.about["tokens"],
         tokens_returned=served.about["tokens_returned"],
@@ -126,20 +130,46 @@ def _nearest_answer(asked: Asked, answer: Answer, vector: Sequence[float], embed
     return Found(served, best.score, best.asked)
 
 
+def _log(asked: Asked, answer: Answer, outcome: str, best: Near | None = None) -> None:
+    """Each comparison with the best score and the question it was of."""
+    Decision.objects.create(
+        tenant_id=answer.standing.tenant,
+        tool=asked.call.tool,
+        asked=asked.question,
+        matched=best.asked if best else "",
+        score=best.score if best else None,
+        threshold=answer.policy.threshold if answer.policy else 0.0,
+        outcome=outcome,
+    )
+
+
+def _for_review(asked: Asked, answer: Answer, best: Near, why: str, *, is_served: bool) -> None:
+    """A person is asked once about two questions, however often agents ask them."""
+    same = {
+        "tenant_id": answer.standing.tenant,
+        "tool": asked.call.tool,
+        "asked": asked.question,
+        "matched": best.asked,
+    }
+    if not Pair.objects.filter(**same).exists():
+        Pair.objects.create(**same, score=best.score, guard=why, was_served=is_served)
+        weekly.expect(answer.standing.tenant)
+
+
 def _served(answer: Answer, near: Near) -> Answer | None:
     """The stored answer to the near question, or None where its text is gone."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT r.public_id, r.is_json, r.summary, r.chars, r.tokens, r.summary_tokens, c.content, c.codec,"
             " extract(epoch FROM now() - e.created_at), extract(epoch FROM e.expires_at - now()),"
-            " coalesce(e.duration_ms, 0) FROM cache_admin_entry e JOIN cache_admin_result r ON r.id = e.result_id"
+            " coalesce(e.duration_ms, 0), r.id FROM cache_admin_entry e JOIN cache_admin_result r ON r.id = e.result_id"
             " JOIN cache_admin_content c ON c.sha256 = r.sha256 WHERE e.id = %s",
             [near.entry_pk],
         )
         row = cursor.fetchone()
     if row is None:
         return None
-    result_id, is_json, summary, chars, tokens, summary_tokens, content, codec, age, ttl, duration = row
+    result_id, is_json, summary, chars, tokens, summary_tokens, content, codec, age, ttl, duration, result_pk = row
     text = zlib.decompress(bytes(content)) if codec == "zlib" else bytes(content)
     about = {
         "result_id": result_id,
@@ -151,6 +181,7 @@ def _served(answer: Answer, near: Near) -> Answer | None:
         "tokens": tokens,
         "tokens_returned": summary_tokens if summary else tokens,
         "duration_ms": duration,
+        "result_pk": result_pk,
     }
     said = ("summary", None) if summary else ("text", text)
     return replace(answer, status="hit", reason="similar", lease="", about={**about, "given": said[0]}, content=said[1])
@@ -160,28 +191,14 @@ def nearest(space: str, vector: Sequence[float], *, most: int = CANDIDATES) -> l
     """The nearest answered questions of a space, the nearest first. The tenant must be bound."""
     digest, said = bytes.fromhex(space), f"[{','.join(f'{value:.6g}' for value in vector)}]"
     is_large = len(vector) == _INDEXED_DIMENSIONS and _is_large(digest)
-    likeness = "q.embedding <=> %(asked)s::vector"
-    if is_large:
-        likeness = f"(q.embedding::halfvec({_INDEXED_DIMENSIONS})) <=> %(asked)s::halfvec({_INDEXED_DIMENSIONS})"
-    with connection.cursor() as cursor:
-        if is_large:
-            # Plain HNSW gives up after its first 40 and filters them: under a filter it found 1 to 4 of 10.
-            cursor.execute(
-                "SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = 100; SET LOCAL jit = off;"
-                " SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_seqscan = off"
-            )
-        # First the near ones, then whether they still hold: asked the other way round, all entries were read. Of the
-        # near ones the scores are counted again at full precision.
+    connection.ensure_connection()
+    with psycopg.Cursor(connection.connection) as cursor:
         cursor.execute(
-            f"WITH near AS MATERIALIZED (SELECT q.asked, q.entry_id, q.embedding FROM cache_admin_question q"  # noqa: S608
-            f" WHERE q.space = %(space)s AND vector_dims(q.embedding) = {len(vector)}"
-            f" ORDER BY {likeness} LIMIT %(fetched)s)"
-            " SELECT n.asked, n.entry_id, 1 - (n.embedding <=> %(asked)s::vector) AS score FROM near n, LATERAL"
-            " (SELECT e.expires_at FROM cache_admin_entry e WHERE e.id = n.entry_id OFFSET 0) AS e"
-            " WHERE e.expires_at IS NULL OR e.expires_at > now()",
-            {"asked": said, "space": digest, "fetched": most + SPARE},
+            b"SELECT said, entry::text, score FROM cache_nearest(%b, %t::vector, %s, %s)",
+            (digest, said, most + SPARE, is_large),
+            prepare=True,
         )
-        found = [Near(asked, str(entry), float(score)) for asked, entry, score in cursor.fetchall()]
+        found = [Near(asked, entry, float(score)) for asked, entry, score in cursor.fetchall()]
     return sorted(found, key=lambda one: -one.score)[:most]
 
 

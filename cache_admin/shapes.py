@@ -281,7 +281,8 @@ def _reported(one: Any, at: str) -> Reported:
     return Reported(
         text(one, "message_id", needed=True, at=at),
         text(one, "model", most=120, needed=True, at=at),
-        text(one, "harness", most=40, at=at),
+        # As sessions name it: both spellings of one harness are one line.
+        text(one, "harness", most=40, at=at).replace("-", "_"),
         taken,
         moment(one.get("at"), f"{at}at") or datetime.now(UTC),
     )
@@ -363,4 +364,12 @@ CONTEXT: Final[dict[str, Any]] = {
             "description": "What else the answer hangs on: versions, flags, tree digest.",
         },
     },
+}
+# The parameter of the doors that give out leases, for the description of the API.
+KEYED: Final[dict[str, Any]] = {
+    "in": "header",
+    "name": "Idempotency-Key",
+    "schema": {"type": "string"},
+    "description": "Sent again within 24 h by the same agent key, an answer with a lease comes back as it was, and not"
+    " `wait`. An answer without one changed nothing and is asked anew. Another body under the key is 409.",
 }

@@ -11,7 +11,7 @@ import orjson
 from django.db import transaction
 from django.utils import timezone
 
-from cache_admin import outcomes, results, semantic
+from cache_admin import alerts, outcomes, results, semantic
 from cache_admin.lookup import is_lease
 from cache_admin.models import Entry, EntryPath, Flight, Incident, Lookup, Result, Shown
 from memory import redact
@@ -120,6 +120,7 @@ def _put(tenant: Tenant, flight: Flight, written: Written, *, by: Actor) -> Stor
     if inputs.get("question"):
         semantic.remember(tenant, entry, inputs)
     due.put(str(tenant.pk), "cache_clean", at=now + CLEAN_AFTER)
+    alerts.soon(str(tenant.pk), at=now + alerts.EVERY)
     if inputs["paths"]:
         due.put(str(tenant.pk), "cache_follow", at=now + FOLLOW_AFTER)
     return Stored("stored", result, entry.expires_at)
@@ -167,6 +168,8 @@ def _compared(tenant: Tenant, old: Entry, text: bytes, flight: Flight, written: 
         detail="The tool gave another answer under the same key.",
         reporter_id=by.member_pk,
     )
+    if not observes:
+        alerts.soon(str(tenant.pk))
     if not observes and not inputs.get("shadow"):
         # First write wins, for those who were served it; the difference is on record.
         return Stored("exists", old.result, old.expires_at)

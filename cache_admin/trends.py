@@ -4,15 +4,17 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any, Final
 
-from django.db.models import Avg, Count, Sum
+from django.db.models import Count, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
-from cache_admin import charts, metrics, policies
+from cache_admin import charts, gain, metrics, money, policies, usage
+from cache_admin.gain import Gain
 from cache_admin.metrics import STALE, Tally
-from cache_admin.models import Entry, Incident
+from cache_admin.models import Incident
 from cache_admin.policy import Policy
 from memory.tenants.models import AuditEntry, Tenant
 
@@ -49,25 +51,13 @@ class ToolLine:
     kind: str
     figures: Mapping[str, Any]
     policy: Policy | None
-    spent_ms: float
-    tool_ms: float | None
+    gain: Gain
     reasons: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def net_ms(self) -> float:
-        """Time saved, less the time that all its lookups took."""
-        return float(self.figures["time_saved_ms"]) - self.spent_ms
-
-    @property
-    def lookup_ms(self) -> float | None:
-        """What one lookup takes on average; none where that was not measured, as in batches."""
-        asked = self.figures["lookups"]
-        return self.spent_ms / asked if asked and self.spent_ms else None
-
-    @property
-    def is_too_dear(self) -> bool:
-        """Whether a lookup takes as long as the tool itself."""
-        return self.lookup_ms is not None and self.tool_ms is not None and self.lookup_ms >= self.tool_ms
+    def name(self) -> str:
+        """Tool and kind: one tool may be asked in its own words and in others."""
+        return f"{self.tool} {self.kind}"
 
     @property
     def would_be_rate(self) -> float | None:
@@ -122,33 +112,14 @@ def _lines(
     tenant: Tenant, by_tool: Mapping[tuple[str, str], Tally], incidents: Mapping[str, Mapping[str, int]]
 ) -> list[ToolLine]:
     own = {one.tool: one for one in policies.of_team(tenant)}
-    took = dict(
-        Entry.objects.filter(tenant=tenant, duration_ms__isnull=False)
-        .order_by()
-        .values_list("tool")
-        .annotate(mean=Avg("duration_ms"))
-    )
+    took = gain.means(tenant)
     lines = []
     for (tool, kind), tally in by_tool.items():
         figures = metrics.shown(tally, incidents.get(tool, {}))
-        hits = figures["hits"]
-        saved = figures["time_saved_ms"] / hits if hits and figures["time_saved_ms"] else None
         policy = None if kind == "analysis" else own.get(tool) or Policy(tool)
-        tool_ms = saved if saved is not None else took.get(tool)
-        lines.append(ToolLine(tool, kind, figures, policy, _spent(tally), tool_ms, dict(tally.reasons)))
+        worth = gain.of(figures, tally.times, mean_ms=took.get((tool, kind == "analysis")))
+        lines.append(ToolLine(tool, kind, figures, policy, worth, dict(tally.reasons)))
     return sorted(lines, key=lambda line: (-line.figures["lookups"], line.tool, line.kind))
-
-
-def _spent(tally: Tally) -> float:
-    """Milliseconds that went into hashing, looking and embedding, from the middle of each bucket."""
-    return (
-        sum(
-            many * (2 ** ((int(bucket) + 0.5) / 8) - 1)
-            for buckets in tally.times.values()
-            for bucket, many in buckets.items()
-        )
-        / 1000
-    )
 
 
 def _incidents(tenant: Tenant, since: date, until: date) -> dict[tuple[str, str, date], int]:
@@ -159,6 +130,25 @@ def _incidents(tenant: Tenant, since: date, until: date) -> dict[tuple[str, str,
         .annotate(many=Count("pk"))
     )
     return {(tool, kind, day): many for tool, kind, day, many in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """What saved tokens would have cost as input of the model that takes most; none where it has no price."""
+
+    model: str
+    currency: str
+    total: Decimal | None
+    by_line: Mapping[str, Decimal]
+
+
+def worth(tenant: Tenant, read: Seen, *, since: date, until: date) -> Worth:
+    """The period's savings in the team's money. The tenant must be bound."""
+    kept = policies.settings_of(tenant)
+    model = money.usual_model(usage.rates(tenant, since=since, until=until))
+    each = {line.name: money.worth(line.figures["tokens_saved"], kept.prices, model) for line in read.tools}
+    by_line = {name: amount for name, amount in each.items() if amount is not None}
+    return Worth(model, kept.currency, money.worth(read.total["tokens_saved"], kept.prices, model), by_line)
 
 
 def unasked(tenant: Tenant, lines: list[ToolLine]) -> list[Policy]:

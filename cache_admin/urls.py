@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from cache_admin import api, described, rest, views  # noqa: F401 - described: what the API description holds
+from cache_admin import api, described, money_views, rest, views  # noqa: F401 - described: what the API description holds
 
 api_patterns = [
     path("cache/tools/lookup", api.tool_lookup, name="api-cache-lookup"),
@@ -32,5 +32,6 @@ page_patterns = [
     path("caches/incidents/", views.incidents, name="cache_incidents"),
     path("caches/incidents/<str:public_id>/", views.incident, name="cache_incident"),
     path("caches/repeats/", views.repeats, name="cache_repeats"),
-    path("caches/prompts/", views.prompts, name="cache_prompts"),
+    path("caches/prompts/", money_views.prompts, name="cache_prompts"),
+    path("caches/settings/", money_views.settings, name="cache_settings"),
 ]

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from typing import Any
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Final
 
-from django.db.models import Count, Sum
+from django.db.models import Count, Max, Sum
 
 from cache_admin.models import Usage
 from memory.tenants.models import Tenant
+
+MONTH: Final = 30
+_CODEX: Final = "cached_input_tokens"
 
 
 class UnknownUsage(ValueError):
@@ -46,7 +49,8 @@ def read(usage: Mapping[str, Any]) -> Taken:
     ):
         if whole in usage:
             inner = usage.get(details)
-            cached = _count(inner, "cached_tokens") if isinstance(inner, Mapping) else 0
+            # Codex writes it beside the whole, in the same sense.
+            cached = _count(inner, "cached_tokens") if isinstance(inner, Mapping) else _count(usage, _CODEX)
             if cached > _count(usage, whole):
                 raise UnknownUsage(f"{details}.cached_tokens is more than {whole}.")
             return Taken("openai", _count(usage, whole) - cached, cached, 0, _count(usage, output))
@@ -110,6 +114,79 @@ def rates(tenant: Tenant, *, since: date, until: date) -> list[dict[str, Any]]:
         .order_by("model", "harness", "provider")
     )
     return [{**row, "hit_rate": hit_rate(row["fresh"], row["read"], row["written"])} for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What went into models on some days, both included."""
+
+    since: date
+    until: date
+    tokens: int
+    messages: int
+
+    @property
+    def days(self) -> int:
+        """How many days it has."""
+        return (self.until - self.since).days + 1
+
+    @property
+    def per_day(self) -> float:
+        """Input tokens a day."""
+        return self.tokens / self.days
+
+    @property
+    def per_message(self) -> float | None:
+        """Input tokens a message: more use is no waste."""
+        return self.tokens / self.messages if self.messages else None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The time since a start, or the last 30 days, against the 30 days before."""
+
+    now: Span
+    before: Span
+    started_on: date | None
+
+    @property
+    def per_day(self) -> float | None:
+        """The change of input tokens a day: -0.2 is a fifth less; None where nothing is known of the time before."""
+        return self.now.per_day / self.before.per_day - 1 if self.before.tokens else None
+
+    @property
+    def per_message(self) -> float | None:
+        """The change of input tokens a message."""
+        now, before = self.now.per_message, self.before.per_message
+        return now / before - 1 if now is not None and before else None
+
+
+def compared(tenant: Tenant, *, today: date, started_on: date | None) -> Compared:
+    """Input tokens since a marked start, or of the last 30 days, against the month before. The tenant must be bound."""
+    since = min(started_on, today) if started_on else today - timedelta(days=MONTH - 1)
+    return Compared(
+        _span(tenant, since, today), _span(tenant, since - timedelta(days=MONTH), since - timedelta(days=1)), started_on
+    )
+
+
+def _span(tenant: Tenant, since: date, until: date) -> Span:
+    start, end = (datetime.combine(day, time(), tzinfo=UTC) for day in (since, until + timedelta(days=1)))
+    rows = Usage.objects.filter(tenant=tenant, at__gte=start, at__lt=end)
+    sums = rows.aggregate(
+        fresh=Sum("input_tokens"), read=Sum("cache_read_tokens"), written=Sum("cache_write_tokens"), many=Count("pk")
+    )
+    return Span(since, until, sum(sums[name] or 0 for name in ("fresh", "read", "written")), sums["many"])
+
+
+def latest(tenant: Tenant) -> datetime | None:
+    """When the latest message that usage is known of was; None where there is none."""
+    found: datetime | None = Usage.objects.filter(tenant=tenant).aggregate(at=Max("at"))["at"]
+    return found
+
+
+def models(tenant: Tenant) -> list[str]:
+    """Models that usage is known of, by name."""
+    return sorted(Usage.objects.filter(tenant=tenant).order_by().values_list("model", flat=True).distinct())
 
 
 def hit_rate(fresh: int, cached: int, written: int) -> float | None:

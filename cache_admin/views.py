@@ -8,7 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from cache_admin import charts, forms, invalidate, pairs, policies, purge, repeated, results, seen, trends, trial, usage
+from cache_admin import alerts, forms, invalidate, pairs, policies, purge, repeated, results, seen, trends, trial
 from cache_admin.models import Entry
 from cache_admin.policy import InvalidPolicy
 from memory.problems import Problem
@@ -17,6 +17,7 @@ from memory.tenants.access import TenantRequest, needs, require
 
 PAGE = 50
 DECIDED = 8
+LOGGED = 20
 # A stored text that is longer is shown by its beginning; the whole is one click away.
 SHOWN = 64 * 1024
 
@@ -30,10 +31,12 @@ def overview(request: TenantRequest, slug: str) -> HttpResponse:
     context = {
         "read": read,
         "charts": trends.drawn(read.days),
+        "open_alerts": [one for one in alerts.latest(request.tenant) if one.cleared_at is None],
         "waiting": seen.waiting_by_tool(request.tenant),
         "incidents": list(seen.recent(request.tenant)[:5]),
         "ready": [line for line in read.tools if line.is_ready],
-        "dear": [line for line in read.tools if line.is_too_dear],
+        "dear": [line for line in read.tools if line.gain.is_too_dear],
+        "worth": trends.worth(request.tenant, read, since=since, until=until),
         "undecided": trends.without_policy(read.tools),
         "days": days,
         "periods": trends.PERIODS,
@@ -51,6 +54,7 @@ def tools(request: TenantRequest, slug: str) -> HttpResponse:
         "read": read,
         "unasked": trends.unasked(request.tenant, read.tools),
         "summarisers": trends.summarisers(request.tenant),
+        "worth": trends.worth(request.tenant, read, since=since, until=until),
         "form": forms.ToolForm(),
         "days": days,
         "periods": trends.PERIODS,
@@ -68,7 +72,7 @@ def policy(request: TenantRequest, slug: str) -> HttpResponse:
     if request.method == "GET":
         return _show_policy(request, tool, forms.PolicyForm(None, request.tenant, tool))
     require(request.actor, "cache.manage")
-    form = forms.PolicyForm(_typed(request), request.tenant, tool)
+    form = forms.PolicyForm(forms.typed(request.POST), request.tenant, tool)
     if form.is_valid():
         try:
             policies.save(request.tenant, tool, by=request.actor, **form.given())
@@ -105,9 +109,9 @@ def _show_policy(
 def try_call(request: TenantRequest, slug: str) -> HttpResponse:
     """What a lookup of a call would say, with the policy as it is typed or else as it is saved. Writes nothing."""
     tool = pages.asked(request, "tool")
-    form = forms.PolicyForm(_typed(request) if "mode" in request.POST else None, request.tenant, tool)
+    form = forms.PolicyForm(forms.typed(request.POST) if "mode" in request.POST else None, request.tenant, tool)
     policy = form.typed() if form.is_bound else policies.of_tool(request.tenant, tool)
-    call = forms.CallForm(_typed(request), prefix="call")
+    call = forms.CallForm(forms.typed(request.POST), prefix="call")
     verdict, problem = None, "" if policy else "A field of the policy can't be read. Mend it first."
     if policy and call.is_valid():
         said = call.cleaned_data
@@ -140,7 +144,7 @@ def entries(request: TenantRequest, slug: str) -> HttpResponse:
     context = {
         **said,
         "entries": found[:PAGE],
-        "hits": seen.hits_today(found[:PAGE]),
+        "hits": seen.hits(found[:PAGE]),
         "next_url": pages.next_url(request, "cache_entries", [str(found[PAGE - 1].pk)] if len(found) > PAGE else None),
         "is_filtered": any(said.values()),
         "purge_query": pages.query(**{name: value for name, value in said.items() if value}),
@@ -170,7 +174,7 @@ def entry(request: TenantRequest, slug: str, key: str) -> HttpResponse:
     context = {
         "entry": read,
         "inputs": seen.inputs(request.tenant, read.document),
-        "hits": seen.hits_today([read]).get(str(read.result_id), 0),
+        "hits": seen.hits([read])[str(read.result_id)],
         "paths": list(read.paths.order_by("path").values_list("path", flat=True)),
         "text": text[:SHOWN],
         "is_cut": len(text) > SHOWN,
@@ -234,7 +238,9 @@ def _the_pair(request: TenantRequest, pair_id: str) -> Any:
 
 def _show_pairs(request: TenantRequest, tool: str, *, problem: str = "", status: int = 200) -> HttpResponse:
     waiting, labelled = seen.waiting_by_tool(request.tenant), seen.labelled_by_tool(request.tenant)
-    known = list(dict.fromkeys([*waiting, *sorted(labelled)]))
+    log = seen.decisions(request.tenant, by=request.actor)
+    compared = log.order_by("tool").values_list("tool", flat=True).distinct()
+    known = list(dict.fromkeys([*waiting, *sorted(labelled), *compared]))
     chosen = tool if tool in known else next(iter(known), "")
     judged = pairs.judged(request.tenant, chosen)
     policy = policies.of_tool(request.tenant, chosen) if chosen else None
@@ -246,6 +252,7 @@ def _show_pairs(request: TenantRequest, tool: str, *, problem: str = "", status:
         "waiting_count": waiting.get(chosen, 0),
         "waiting": list(mine.filter(verdict="").order_by("-at", "-pk")[:PAGE]),
         "decided": list(mine.exclude(verdict="").select_related("decided_by").order_by("-at", "-pk")[:DECIDED]),
+        "log": list(log.filter(tool=chosen)[:LOGGED]),
         "judged": judged,
         "policy": policy,
         "curve": pairs.curve(judged),
@@ -305,7 +312,9 @@ def incidents(request: TenantRequest, slug: str) -> HttpResponse:
     rows = seen.incidents(request.tenant)
     found = list((rows.filter(pk__lt=after[0]) if after else rows)[: PAGE + 1])
     more = pages.next_url(request, "cache_incidents", [str(found[PAGE - 1].pk)] if len(found) > PAGE else None)
-    context = {"incidents": found[:PAGE], "next_url": more}
+    context: dict[str, Any] = {"incidents": found[:PAGE], "next_url": more}
+    if not pages.wants_piece(request):
+        context |= {"alerts": alerts.latest(request.tenant), "ways": alerts.ways(request.tenant)}
     return pages.answer(request, "cache_admin/incidents.html", "cache_admin/_incident_rows.html", context)
 
 
@@ -335,28 +344,3 @@ def repeats(request: TenantRequest, slug: str) -> HttpResponse:
     if context["is_counted"]:
         context["projects"] = repeated.counted(request.tenant, since=since)
     return pages.answer(request, "cache_admin/repeats.html", "cache_admin/_repeats.html", context)
-
-
-@require_GET
-@needs("cache.read")
-def prompts(request: TenantRequest, slug: str) -> HttpResponse:
-    """How much of what went into models came out of the providers' prompt caches."""
-    days, since, until = trends.period(pages.asked(request, "days"))
-    rows = usage.rates(request.tenant, since=since, until=until)
-    fresh, read, written = (sum(row[name] for row in rows) for name in ("fresh", "read", "written"))
-    context = {
-        "rows": rows,
-        "fresh": fresh,
-        "read": read,
-        "written": written,
-        "output": sum(row["output"] for row in rows),
-        "message_count": sum(row["messages"] for row in rows),
-        "rate": charts.percent(usage.hit_rate(fresh, read, written)),
-        "days": days,
-        "periods": trends.PERIODS,
-    }
-    return pages.answer(request, "cache_admin/prompts.html", "cache_admin/_prompts.html", context)
-
-
-def _typed(request: TenantRequest) -> dict[str, str]:
-    return {name: value.replace("\0", "") for name, value in request.POST.dict().items()}

@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from cache_admin import weekly
 from dream import budget
 from dream import reading as dreams
 from memory import guide
@@ -54,7 +55,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
 @require_GET
 @needs("note.read")
 def inbox(request: TenantRequest, slug: str) -> HttpResponse:
-    """What waits for a person: proposals by risk, dreams that failed, sessions no dream has read."""
+    """What waits for a person: proposals by risk, failed dreams, pairs of questions, sessions no dream has read."""
     risk = request.GET.get("risk", "")
     if risk:
         return one_risk(request, risk)
@@ -81,6 +82,7 @@ def inbox(request: TenantRequest, slug: str) -> HttpResponse:
         "has_events": request.tenant.sessions.exists(),
         "steps": first_run.steps(request.tenant, request.actor),
         "late": alerts.late(request.tenant),
+        "pairs": weekly.item(request.tenant) if request.actor.may("cache.manage") else None,
         "unsent": outbox.troubled(request.tenant) if request.actor.may("settings.manage") else 0,
     }
     return render(request, "review/inbox.html", context)

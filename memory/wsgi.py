@@ -30,3 +30,7 @@ try:
 except OperationalError as exc:
     # A database that is away for a moment must not keep the web server down: /readyz tells, and every request asks.
     logging.getLogger(__name__).warning("the database does not answer yet: %s", exc)
+
+from memory import warm
+
+warm.soon()

@@ -44,7 +44,7 @@ LISTS = {
     "mcp": "post",  # its tools are walked in tests/mcp/test_isolation.py
     "caches": "get", "cache_tools": "get", "cache_policy": "get", "cache_try": "post", "cache_entries": "get",
     "cache_purge": "get", "cache_pairs": "get", "cache_analyses": "get", "cache_incidents": "get",
-    "cache_repeats": "get", "cache_prompts": "get",
+    "cache_repeats": "get", "cache_prompts": "get", "cache_settings": "get",
     "settings": "get", "settings_server": "get", "messages": "get", "message_try": "post",
     "news": "get", "garden": "get", "garden_start": "post",
 }  # fmt: skip

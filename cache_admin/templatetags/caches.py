@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from django import template
@@ -21,6 +22,7 @@ REASONS = {
     "evicted": "its text was evicted",
     "below_threshold": "no question near enough",
     "semantic_off": "near enough, but likeness is off",
+    "no_question": "nothing to compare with",
     "unknown_tool": "no policy",
     "side_effects": "side effects",
     "off": "policy is off",
@@ -70,6 +72,28 @@ def ms(count: float | None) -> str:
 def us(count: float | None) -> str:
     """Microseconds in the unit that fits."""
     return "–" if count is None else charts.milliseconds(count / 1000)
+
+
+@register.filter
+def amount(value: Decimal | None, currency: str) -> str:
+    """Money: 12.3456 USD → 12.35 USD; what is less than a hundredth by its first digits."""
+    if value is None:
+        return "–"
+    size = abs(value)
+    digits = 0 if size >= 1000 else 2 if size >= Decimal("0.1") or not size else 4
+    if size and size < Decimal("0.0001"):
+        return f"< 0.0001 {currency}"
+    return f"{'−' if value < 0 else ''}{size:,.{digits}f} {currency}"
+
+
+@register.filter
+def change(share: float | None) -> str:
+    """-0.2 → 20 % less; 0.5 → 50 % more."""
+    if share is None:
+        return "–"
+    if abs(share) < 0.005:
+        return "the same"
+    return f"{charts.percent(abs(share))} {'less' if share < 0 else 'more'}"
 
 
 @register.filter

@@ -32,7 +32,10 @@ class _Reader:
         self.steps: list[Step] = []
         self._common: dict[str, Any] = {}
         self._tools: dict[str, dict[str, Any]] = {}
-        self._usage: dict[str, Any] | None = None
+        # What model calls took since the last message; they are reported after what they made, and between tools.
+        self._usage: dict[str, int] = {}
+        self._total: Any = None
+        self._last_message: dict[str, Any] | None = None
         self._last_said = ("", "")
         self._count = 0
 
@@ -51,8 +54,7 @@ class _Reader:
             case "event_msg", "agent_message":
                 self._message(str(payload.get("message") or ""), at)
             case "event_msg", "token_count":
-                info = payload.get("info")
-                self._usage = info.get("last_token_usage") if isinstance(info, dict) else None
+                self._took(payload.get("info"))
             case "response_item", item if item in _CALLS:
                 self._call(payload, at)
             case "response_item", item if item in _OUTPUTS:
@@ -77,8 +79,21 @@ class _Reader:
     def _message(self, text: str, at: str) -> None:
         self._last_said = (text, at)
         usage = {"usage": self._usage} if self._usage else {}
-        self._usage = None
+        self._usage = {}
         self._add("AssistantMessage", {"text": text, **usage}, f"message:{self._count}", at)
+        self._last_message = self.steps[-1].payload
+
+    def _took(self, info: Any) -> None:
+        """One model call's tokens, added to the last message's; before the first one they wait for it."""
+        last = info.get("last_token_usage") if isinstance(info, dict) else None
+        total = info.get("total_token_usage") if isinstance(info, dict) else None
+        # The same figures come again when only the limits changed.
+        if not isinstance(last, dict) or (total is not None and total == self._total):
+            return
+        self._total = total
+        counts = {name: value for name, value in last.items() if type(value) is int}
+        held = self._usage if self._last_message is None else self._last_message.setdefault("usage", {})
+        held |= {name: held.get(name, 0) + value for name, value in counts.items()}
 
     def _call(self, payload: dict[str, Any], at: str) -> None:
         use = str(payload.get("call_id") or "")

@@ -15,6 +15,7 @@ from memory.graph.models import Answer
 from memory.problems import Problem
 
 KEPT: Final = "interval '24 hours'"
+REPLAYED: Final = {"Idempotent-Replay": "true"}
 # Each new answer takes a few that are over their time along.
 _SWEPT: Final = 20
 
@@ -33,18 +34,34 @@ def idempotent(view: View) -> View:
         # One member's answer is not another's, whatever keys they choose.
         door = f"{request.actor.member_pk}{request.path}"[:200]  # type: ignore[attr-defined]
         asked = hashlib.sha256(request.body).digest()
-        _lock(tenant_pk, door, key)
-        kept = _kept(tenant_pk, door, key)
+        kept = find(tenant_pk, door, key, asked)
         if kept is not None:
-            return _again(kept, asked)
+            return Response(orjson.loads(kept.body), status=kept.status, headers=REPLAYED)
         answer = view(request, *args, **kwargs)
         if answer.status_code < 400:
-            body = orjson.dumps(answer.data, default=str).decode()
-            row = Answer(tenant_id=tenant_pk, door=door, key=key, asked=asked, status=answer.status_code, body=body)
-            row.save(force_insert=True)
+            keep(tenant_pk, door, key, asked, answer.status_code, orjson.dumps(answer.data, default=str).decode())
         return answer
 
     return once
+
+
+def find(tenant_pk: str, door: str, key: str, asked: bytes) -> Answer | None:
+    """What is kept under a key, locked till the transaction ends: two that send the same at once wait for each other.
+
+    `asked` is the SHA-256 of the body. The tenant must be bound. Raises Problem 409 for another body under the key.
+    """
+    _lock(tenant_pk, door, key)
+    kept = _kept(tenant_pk, door, key)
+    if kept is not None and bytes(kept.asked) != asked:
+        raise Problem(409, "idempotency_conflict", "This Idempotency-Key was used with another body. Use a new one.")
+    return kept
+
+
+def keep(tenant_pk: str, door: str, key: str, asked: bytes, status: int, body: str) -> None:
+    """Keep an answer under a key that `find` has locked; a status of 0 keeps only what was asked."""
+    Answer.objects.update_or_create(
+        tenant_id=tenant_pk, door=door, key=key, defaults={"asked": asked, "status": status, "body": body}
+    )
 
 
 def _lock(tenant_pk: str, door: str, key: str) -> None:
@@ -62,9 +79,3 @@ def _kept(tenant_pk: str, door: str, key: str) -> Answer | None:
             [_SWEPT, tenant_pk, door, key],
         )
     return Answer.objects.filter(tenant_id=tenant_pk, door=door, key=key).first()
-
-
-def _again(kept: Answer, asked: bytes) -> Response:
-    if bytes(kept.asked) != asked:
-        raise Problem(409, "idempotency_conflict", "This Idempotency-Key was used with another body. Use a new one.")
-    return Response(orjson.loads(kept.body), status=kept.status, headers={"Idempotent-Replay": "true"})

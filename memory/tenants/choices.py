@@ -7,10 +7,14 @@ from itertools import groupby
 from typing import Final
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 
 from memory.tenants import audit, outgoing, vault
 from memory.tenants.access import Actor, require
 from memory.tenants.models import Setting, Tenant
+
+MOST_MAILS: Final = 20
 
 
 class Invalid(ValueError):
@@ -130,6 +134,50 @@ KNOWN: Final[tuple[Known, ...]] = (
         kind="number",
         unit="hours",
     ),
+    Known(
+        "alert_mail",
+        "Alerts",
+        "Mail for alerts",
+        "Who is told when a cache served something stale or its hit rate collapsed: addresses, with commas between"
+        " them.",
+        kind="mails",
+    ),
+    Known(
+        "alert_webhook",
+        "Alerts",
+        "Webhook for alerts",
+        "The same as signed JSON (Standard Webhooks). Whoever has the address can post there, so it is kept encrypted"
+        " and never shown again.",
+        kind="secret",
+    ),
+    Known(
+        "alert_webhook_secret",
+        "Alerts",
+        "Secret of that webhook",
+        "What its calls are signed with, so that the receiver knows who speaks: whsec_ and base64, or any words.",
+        kind="secret",
+    ),
+    Known(
+        "alert_stale_hours",
+        "Alerts",
+        "Stale answers from a cache",
+        "One alert when a tool's cache served a stale answer; the next only after so long without another. 0: none.",
+        lambda: "24",
+        kind="number",
+        most=720,
+        unit="hours",
+    ),
+    Known(
+        "alert_hit_rate",
+        "Alerts",
+        "Collapse of a hit rate",
+        "One alert when a tool's hit rate of the last two hours is lower by this share than in the week before; the"
+        " next only after it has recovered. 0: none.",
+        lambda: "50",
+        kind="number",
+        most=100,
+        unit="%",
+    ),
 )
 BY_NAME: Final = {known.name: known for known in KNOWN}
 
@@ -221,13 +269,31 @@ def _check(tenant: Tenant, known: Known, value: str) -> None:
         provider, colon, name = value.partition(":")
         if not colon or not name or provider not in ("anthropic", "openai", "openai-compatible"):
             raise Invalid("Model: anthropic:NAME, openai:NAME or openai-compatible:NAME.")
-    elif known.name == "slack_url":
+    elif known.kind == "mails":
+        _check_mails(known, value)
+    elif known.name in ("slack_url", "alert_webhook"):
         try:
             outgoing.check_url(value)
         except outgoing.InvalidAddress as why:
             raise Invalid(f"{known.label}: {why}") from None
     elif known.name == "model_url" and value.rstrip("/") not in settings.MODEL_URLS:
         raise Invalid("The server may not call this address: the operator allows addresses by TEAM_MEMORY_MODEL_URLS.")
+
+
+def addresses(text: str) -> list[str]:
+    """The mail addresses in a setting, each once."""
+    return list(dict.fromkeys(one for one in text.replace(",", " ").split() if one))
+
+
+def _check_mails(known: Known, value: str) -> None:
+    wanted = addresses(value)
+    if len(wanted) > MOST_MAILS:
+        raise Invalid(f"{known.label}: at most {MOST_MAILS} addresses.")
+    for one in wanted:
+        try:
+            validate_email(one)
+        except ValidationError:
+            raise Invalid(f"{known.label}: {one[:80]!r} is no mail address.") from None
 
 
 def _check_retention(tenant: Tenant, name: str, days: int) -> None:

@@ -33,6 +33,7 @@ CROSSINGS: Final = (
     "search_meaning",
     "search_spelling",
     "search_due",
+    "usage_due",
     "service_figures",
     "body_months",
     "retention_due",

@@ -162,6 +162,7 @@ def addresses(team: dict[str, Any]) -> dict[str, str]:
         "cache-incident": f"caches/incidents/{incident.public_id}/",
         "cache-repeats": "caches/repeats/?count=yes&days=90",
         "cache-prompts": "caches/prompts/",
+        "cache-settings": "caches/settings/",
         "inbox": "",
         "proposal-new": f"proposals/{waiting[0].public_id}/",
         "proposal-change": f"proposals/{changed.public_id}/",

@@ -7,10 +7,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from cache_admin import projects
+from cache_admin import analyses, projects, tasks
 from cache_admin.clean import clean
-from cache_admin.models import Analysis, AnalysisPath
+from cache_admin.models import Analysis, AnalysisPath, Lookup
 from memory.tenants.access import command_actor
+from memory.tenants.models import Due
 from tests.conftest import new_agent
 from tests.pages import made
 
@@ -80,6 +81,36 @@ def test_a_batch_answers_in_its_order(desk: Any) -> None:
     items[500] = ABC
     said = look(desk, *items)
     assert [place for place, one in enumerate(said) if one["status"] == "hit"] == [500] and len(said) == 1_000
+
+
+def test_a_batch_is_counted_by_what_became_of_it_and_its_paths_by_a_worker(desk: Any, acme: Any, bound: Any) -> None:
+    put(desk, path="a.py")
+    other = {**ABC, "content_hash": "h"}
+    look(desk, *[{**ABC, "path": path} for path in ("a.py", "a.py", "b.py")], other, other, {**other, "version": "2"})
+    with bound(acme):
+        assert {one.status: one.times for one in Lookup.objects.all()} == {"hit": 3, "miss": 3}
+        assert {one.path: one.uses for one in AnalysisPath.objects.all()} == {"a.py": 1}
+        [row] = Due.objects.filter(task="cache_paths")
+        Due.objects.update(due_at=timezone.now() - timedelta(seconds=1))
+    for more in (1, 0):
+        tasks.cache_paths(tenant_id=str(acme.pk), due_id=str(row.pk))
+        with bound(acme):
+            assert {one.path: one.uses for one in AnalysisPath.objects.all()} == {"a.py": 3, "b.py": 1}
+            left = Due.objects.filter(task="cache_paths")
+            assert left.count() == more, "it comes once more, for what came in meanwhile"
+            left.update(due_at=timezone.now() - timedelta(seconds=1))
+            row = left.first() or row
+    [item] = desk.get("cache/metrics").json()["items"]
+    assert (item["lookups"], item["hits"], item["hit_rate"]) == (6, 3, 0.5)
+
+
+def test_a_path_of_what_is_gone_meanwhile_is_left_out(desk: Any, acme: Any, bound: Any) -> None:
+    put(desk)
+    look(desk, {**ABC, "path": "a.py"})
+    with bound(acme):
+        Analysis.objects.all().delete()
+    with bound(acme):
+        assert analyses.add_up() == 1 and not AnalysisPath.objects.exists()
 
 
 @pytest.mark.parametrize(

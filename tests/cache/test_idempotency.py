@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cache_admin.models import Result
+from cache_admin.models import Lookup, Result
 from memory import tokens
 from tests.cache.asked import call, stored
 from tests.conftest import new_agent
@@ -51,6 +51,61 @@ def test_a_result_is_kept_once_and_another_member_gets_no_foreign_answer(
         assert theirs.status_code == 201 and theirs.json()["result_id"] != first["result_id"]
 
 
+def test_a_lookup_again_gets_the_same_lease_and_not_wait(desk: Any, bob: Any, api: Any, acme: Any, bound: Any) -> None:
+    again = {"Idempotency-Key": "turn-1"}
+    first = desk.post("cache/tools/lookup", call(), headers=again)
+    second = desk.post("cache/tools/lookup", call(), headers=again)
+    assert first.json()["status"] == "miss" and second.content == first.content
+    assert second["Idempotent-Replay"] == "true" and second["Cache-Status"] == first["Cache-Status"]
+    assert desk.post("cache/tools/lookup", call()).json()["status"] == "wait", "which is another call"
+    with bound(acme):
+        assert Lookup.objects.filter(status="miss").count() == 1, "a repeat asks nothing"
+    refused = desk.post("cache/tools/lookup", call("grep"), headers=again)
+    assert (refused.status_code, refused.json()["code"]) == (409, "idempotency_conflict")
+    assert desk.post("cache/tools/lookup", call(), headers={"Idempotency-Key": "x" * 400}).status_code == 400
+    other = api(new_agent(bob)).post("cache/tools/lookup", call(), headers=again)
+    assert other.json()["status"] == "wait", "a lease is one key's alone"
+    landed = desk.put(f"cache/tools/{first.json()['key']}", {"lease": second.json()["lease"], "result": "code"})
+    assert landed.json()["stored"] is True
+
+
+def test_what_took_no_lease_is_asked_anew(desk: Any, bob: Any, api: Any) -> None:
+    leader = desk.post("cache/tools/lookup", call()).json()
+    again = {"Idempotency-Key": "k"}
+    assert desk.post("cache/tools/lookup", call(), headers=again).json()["status"] == "wait"
+    desk.put(f"cache/tools/{leader['key']}", {"lease": leader["lease"], "result": "one"})
+    assert desk.post("cache/tools/lookup", call(), headers=again).json()["result"] == "one"
+    desk.post("cache/invalidate", {"tool": "read_file"})
+    fresh = desk.post("cache/tools/lookup", call(), headers=again).json()
+    assert fresh["status"] == "miss", "what was purged is not given again"
+    assert desk.post("cache/tools/lookup", call(), headers=again).json() == fresh
+    assert desk.post("cache/tools/lookup", call("grep"), headers=again).status_code == 409
+
+
+def test_a_question_again_gets_the_same_lease(desk: Any) -> None:
+    body = {"tool": "search_web", "query": "how do I retry?", "context": {"scope": "team"}}
+    again = {"Idempotency-Key": "q"}
+    first = desk.post("cache/semantic/lookup", body, headers=again)
+    assert first.json()["lease"] and desk.post("cache/semantic/lookup", body, headers=again).content == first.content
+    assert desk.post("cache/semantic/lookup", {**body, "query": "else"}, headers=again).status_code == 409
+
+
+def test_a_batch_of_analyses_is_asked_anew_but_not_under_anothers_key(desk: Any) -> None:
+    item = {"content_hash": "sha256:abc", "analysis_type": "summary", "version": "1"}
+    again = {"Idempotency-Key": "b"}
+    assert desk.post("cache/analyses/lookup", {"items": [item]}, headers=again).json()["hits"] == 0
+    desk.put("cache/analyses/sha256:abc/summary", {"version": "1", "analysis": "adds"})
+    assert desk.post("cache/analyses/lookup", {"items": [item]}, headers=again).json()["hits"] == 1
+    assert desk.post("cache/analyses/lookup", {"items": [item] * 2}, headers=again).status_code == 409
+
+
+def test_a_refused_lookup_keeps_its_line_of_the_audit(desk: Any, alice: Any, api: Any, acme: Any, bound: Any) -> None:
+    reader = api(new_agent(alice, scopes=["read"]))
+    assert reader.post("cache/tools/lookup", call(), headers={"Idempotency-Key": "r"}).status_code == 403
+    with bound(acme):
+        assert acme.audit.filter(action="cache.use", outcome="refused").count() == 1
+
+
 def test_an_answer_stays_short_however_long_the_result(desk: Any) -> None:
     texts = {
         "logs": "\n".join(
@@ -75,5 +130,6 @@ def test_the_description_names_every_door(client: Any) -> None:
     assert {one["name"] for one in paths["/api/v1/results/{id}"]["get"]["parameters"]} == {
         "id", "lines", "grep", "context", "Range",
     }  # fmt: skip
-    for door in (*BODIES, "cache/incidents"):
+    asking = ("cache/tools/lookup", "cache/semantic/lookup", "cache/analyses/lookup")
+    for door in (*BODIES, "cache/incidents", *asking):
         assert "Idempotency-Key" in str(paths[f"/api/v1/{door}"]["post"]["parameters"])

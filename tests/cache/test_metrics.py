@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from cache_admin import tasks, usage
+from cache_admin import seen, tasks, usage
 from cache_admin.clean import clean
 from cache_admin.models import CacheSetting, Content, Entry, Flight, Lookup, ToolDay, Usage
 from memory.tenants import due
@@ -108,6 +108,20 @@ def test_days_that_are_over_become_sums_that_say_the_same(desk: Any, acme: Any, 
     assert desk.get("cache/metrics").json() == before
 
 
+def test_hits_of_an_entry_are_counted_beyond_the_day(desk: Any, acme: Any, bound: Any) -> None:
+    stored(desk, call())
+    for _ in range(3):
+        desk.post("cache/tools/lookup", call())
+    with bound(acme):
+        Lookup.objects.update(at=timezone.now() - timedelta(days=2))
+        clean(acme)
+        clean(acme)
+    desk.post("cache/tools/lookup", call())
+    with bound(acme):
+        [entry] = Entry.objects.all()
+        assert (entry.hits, seen.hits([entry])) == (3, {str(entry.result_id): 4})
+
+
 def test_what_is_over_goes(desk: Any, acme: Any, bound: Any) -> None:
     stored(desk, call())
     desk.post("cache/tools/lookup", call(content_hash="sha256:2"))
@@ -134,16 +148,18 @@ def test_over_the_quota_the_idlest_goes_first(desk: Any, acme: Any, bound: Any) 
 def test_the_worker_comes_again_as_long_as_there_is_something(desk: Any, acme: Any, bound: Any) -> None:
     stored(desk, call())
     with bound(acme):
-        assert {row.task for row in Due.objects.all()} == {"cache_clean", "cache_follow"}
+        assert {row.task for row in Due.objects.all()} == {"cache_clean", "cache_follow", "cache_watch"}
         Due.objects.update(due_at=timezone.now() - timedelta(seconds=1))
         rows = {row.task: str(row.pk) for row in Due.objects.all()}
     tasks.cache_clean(tenant_id=str(acme.pk), due_id=rows["cache_clean"])
+    tasks.cache_watch(tenant_id=str(acme.pk), due_id=rows["cache_watch"])
     tasks.cache_follow(tenant_id=str(acme.pk), due_id=rows["cache_follow"])
     tasks.cache_follow(tenant_id=str(acme.pk), due_id=rows["cache_follow"])  # gone: nothing happens
     with bound(acme):
         assert {row.task: row.due_at > timezone.now() for row in Due.objects.all()} == {
             "cache_clean": True,
             "cache_follow": True,
+            "cache_watch": True,
         }
 
 

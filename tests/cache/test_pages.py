@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cache_admin import policies
+from cache_admin import analyses, policies
 from cache_admin.models import Entry, Flight, Lookup, Pair, ToolPolicy
 from memory.tenants.models import AuditEntry
 from tests.cache import filled
@@ -67,7 +67,7 @@ def test_the_table_gives_each_tool_its_reasons(logged_in: Any, used: Any, vera: 
     said = text(answer)
     lines = {(line.tool, line.kind): line for line in answer.context["read"].tools}
     assert lines[("read_file", "tool")].figures["hit_rate"] == 0.5
-    assert lines[("read_file", "tool")].net_ms > 0
+    assert lines[("read_file", "tool")].gain.net_ms > 0
     assert "3 watched: 2 would be hits, 1 stale" in said and "1 went past: no policy" in said
     assert "1 went past: side effects" in said and "1 missed: the guard: antonym" in said
     assert "Write its policy" not in said, "who may not change anything is offered nothing"
@@ -222,7 +222,7 @@ def test_entries_are_filtered_and_each_shows_what_its_key_was_made_of(
     assert browser.get(at(f"entries/?writer={alice.public_id}")).context["entries"]
     assert "No entry fits" in text(browser.get(at("entries/?tool=none")))
     said = text(browser.get(at(f"entries/{used['key']}/")))
-    for words in ("$ROOT/src/pay.py", "sha256:1", "alice", "the project shop", "<dt>Hits today</dt><dd>3</dd>"):
+    for words in ("$ROOT/src/pay.py", "sha256:1", "alice", "the project shop", "<dt>Hits</dt><dd>3</dd>"):
         assert words in said, words
     assert "Drop it" not in said
     assert browser.get(at("entries/nothing/")).status_code == 404
@@ -313,7 +313,9 @@ def test_pairs_are_marked_and_their_labels_draw_the_curve(
     assert browser.post(at("similar/nothing/"), {"verdict": "same"}).status_code == 404
 
 
-def test_analyses_and_hot_files(logged_in: Any, used: Any, vera: Any) -> None:
+def test_analyses_and_hot_files(logged_in: Any, acme: Any, used: Any, vera: Any, bound: Any) -> None:
+    with bound(acme):
+        analyses.add_up()
     browser = logged_in(vera)
     answer = browser.get(at("analyses/"))
     [hot] = answer.context["hot"]

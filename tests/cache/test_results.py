@@ -7,8 +7,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from cache_admin import projects
 from cache_admin.models import CacheSetting, Content, Result
+from memory.tenants.access import command_actor
 from tests.conftest import new_agent
+from tests.pages import made
 
 LOG = "\n".join(
     [f"2026-11-29T10:00:{number % 60:02d}Z INFO worker {number} took {number * 7} ms" for number in range(400)]
@@ -149,3 +152,18 @@ def test_an_expansion_is_counted_by_summariser(desk: Any) -> None:
     kept = desk.post("results", {"content": LOG}).json()["result_id"]
     desk.get(f"results/{kept}", lines="1-2")
     assert desk.get("cache/metrics").json()["expansions"] == {"logs": {"results": 1, "expansions": 1}}
+
+
+def test_what_comes_from_a_closed_project_can_neither_be_read_nor_reported(
+    desk: Any, acme: Any, alice: Any, bob: Any, api: Any, bound: Any
+) -> None:
+    project = made.project(acme, "secret")
+    with bound(acme):
+        projects.limit(project, [alice], by=command_actor(acme, "t"))
+    kept = desk.post("results", {"content": "inside", "project": project.public_id}).json()["result_id"]
+    other = api(new_agent(bob))
+    for asked in (kept, "res_none"):
+        assert other.get(f"results/{asked}").status_code == 404
+        told = other.post("cache/incidents", {"result_id": asked})
+        assert (told.status_code, told.json()["id"]) == (404, asked)
+    assert desk.post("cache/incidents", {"result_id": kept}).status_code == 201

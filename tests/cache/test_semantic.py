@@ -1,15 +1,20 @@
 """POST /api/v1/cache/semantic/lookup: served from the nearest question of the same space, past the guard."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.utils import timezone
 
-from cache_admin import pairs, policies, semantic
-from cache_admin.models import Lookup, Pair
+from cache_admin import pairs, policies, seen, semantic
+from cache_admin.clean import clean
+from cache_admin.models import Decision, Entry, Lookup, Pair
 from cache_admin.policy import InvalidPolicy
 from memory.tenants import rls
 from memory.tenants.access import command_actor
+from memory.tenants.models import Due
 from tests.conftest import new_agent
 
 TOOL = "ask_docs"
@@ -68,6 +73,31 @@ def test_other_words_for_the_same_question_are_served(desk: Any, acme: Any, boun
     assert thanks["status"] == "hit" and thanks["matched_query"] == "How to enable debug logs?"
     with bound(acme):
         assert Lookup.objects.filter(kind="semantic", status="hit").count() == 2
+        [entry] = Entry.objects.all()
+        assert seen.hits([entry]) == {str(entry.result_id): 2}
+
+
+def test_the_index_finds_what_the_exact_scan_finds(
+    desk: Any, acme: Any, bound: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(12):
+        teach(desk, answered(query=f"how do I restart service {'abcdefghijkl'[number] * 3}?"))
+    with bound(acme):
+        [(space, vector)] = _spaces()
+        exact = semantic.nearest(space, vector)
+    monkeypatch.setattr(semantic, "_large", {bytes.fromhex(space)})
+    with bound(acme):
+        assert [one.asked for one in semantic.nearest(space, vector)] == [one.asked for one in exact]
+        assert len(exact) == semantic.CANDIDATES
+        Entry.objects.filter(pk=exact[0].entry_pk).update(expires_at=timezone.now() - timedelta(days=1))
+        assert [one.asked for one in semantic.nearest(space, vector)][:4] == [one.asked for one in exact][1:]
+
+
+def _spaces() -> list[tuple[str, list[float]]]:
+    """Each space with the vector of one of its questions."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT DISTINCT ON (space) encode(space, 'hex'), embedding::text FROM cache_admin_question")
+        return [(space, [float(one) for one in text[1:-1].split(",")]) for space, text in cursor.fetchall()]
 
 
 @pytest.mark.parametrize(
@@ -89,6 +119,27 @@ def test_the_opposite_the_other_number_and_the_other_name_miss(desk: Any, known:
     assert said["reason"].startswith("guard_") and said["guard"]
 
 
+def test_each_comparison_is_logged_with_its_best_score(
+    desk: Any, acme: Any, logged_in: Any, vera: Any, bound: Any
+) -> None:
+    teach(desk, answered())
+    look(desk, answered(query="how to enable debug logs please"))
+    for _ in range(2):
+        look(desk, answered(query="How to disable debug logs?"))
+    look(desk, answered(query="Who won the cup in 1974?"))
+    with bound(acme):
+        rows = [(one.outcome, one.matched, one.score and one.score > 0.5) for one in Decision.objects.order_by("at")]
+        first = "How to enable debug logs?"
+        assert rows[:3] == [("no_question", "", None), ("served", first, True), ("guard_antonym", first, True)]
+        assert rows[-1][0] in ("below_threshold", "guard_number") and pairs.waiting(acme).count() == 1
+    said = logged_in(vera).get(f"/t/acme/caches/similar/?tool={TOOL}").content.decode()
+    assert "What became of questions" in said and "the guard: antonym" in said and "1974" in said
+    with bound(acme):
+        Decision.objects.update(at=timezone.now() - timedelta(days=31))
+        clean(acme)
+        assert not Decision.objects.exists()
+
+
 def test_what_is_near_waits_for_a_person(desk: Any, acme: Any, bound: Any) -> None:
     teach(desk, answered())
     look(desk, answered(query="How to disable debug logs?"))
@@ -96,6 +147,7 @@ def test_what_is_near_waits_for_a_person(desk: Any, acme: Any, bound: Any) -> No
         [pair] = pairs.waiting(acme)
         assert (pair.asked, pair.matched) == ("How to disable debug logs?", "How to enable debug logs?")
         assert pair.guard == "antonym" and not pair.was_served
+        assert Due.objects.filter(task="cache_pairs").count() == 1, "on Monday the inbox says so"
 
 
 def test_nothing_crosses_its_space(desk: Any, bob: Any, globex: Any, globex_agent: Any, api: Any) -> None:

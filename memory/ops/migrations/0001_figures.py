@@ -59,7 +59,7 @@ BEGIN
   RETURN QUERY SELECT 'due_wait_seconds', '', coalesce(max(extract(epoch FROM here - d.due_at)), 0)::float8
     FROM tenants_due d WHERE d.due_at <= here AND d.owner = '';
 
-  RETURN QUERY SELECT 'cache_lookups', c.status::text, count(*)::float8 FROM cache_admin_lookup c
+  RETURN QUERY SELECT 'cache_lookups', c.status::text, sum(c.times)::float8 FROM cache_admin_lookup c
     WHERE c.at > here - interval '15 min' GROUP BY c.status;
   RETURN QUERY SELECT 'cache_saved_tokens', '', coalesce(sum(greatest(0, c.tokens_stored - c.tokens_returned)), 0)::float8
     FROM cache_admin_lookup c WHERE c.at > here - interval '15 min' AND c.status = 'hit';
@@ -94,7 +94,7 @@ END $$;
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("cache_admin", "0004_caches_isolation"),
+        ("cache_admin", "0006_counting"),
         ("dream", "0003_retry_and_news"),
         ("events", "0020_retention"),
         ("graph", "0020_retention"),
