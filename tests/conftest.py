@@ -212,11 +212,17 @@ def served(port: int = 0) -> Iterator[str]:
         server.wait(20)
 
 
-@pytest.fixture
-def live(committed: None) -> Iterator[str]:
-    """The address of a real server over this worker's database, which is cleaned after the test."""
+@pytest.fixture(scope="session")
+def _kept_server() -> Iterator[str]:
+    """Starting one takes longer than most tests that ask it; what it keeps goes by keys, which are new each time."""
     with served() as address:
         yield address
+
+
+@pytest.fixture
+def live(committed: None, _kept_server: str) -> str:
+    """The address of a real server over this worker's database, which is cleaned after the test."""
+    return _kept_server
 
 
 def _await(address: str, server: "subprocess.Popen[bytes]") -> None:

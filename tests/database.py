@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from urllib.parse import quote
 
@@ -134,5 +135,13 @@ def clean() -> None:
     global _cleaner
     if _cleaner is None or _cleaner.broken or _cleaner.closed:
         _cleaner = migrator()
-    for table in _CLEANED:
-        _cleaner.execute(f"DELETE FROM {table}".encode())
+    for attempt in range(10):
+        try:
+            for table in _CLEANED:
+                _cleaner.execute(f"DELETE FROM {table}".encode())
+            return
+        except (psycopg.errors.DeadlockDetected, psycopg.errors.ForeignKeyViolation):
+            # A server that stays may still be answering what the test no longer waits for.
+            if attempt == 9:
+                raise
+            time.sleep(0.1)
