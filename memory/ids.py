@@ -31,6 +31,7 @@ PREFIXES: Final = {
     "endpoint": "whk",
     "rule": "rul",
     "report": "rpt",
+    "draft": "dft",
 }
 _TO_TYPEID: Final = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789abcdefghjkmnpqrstvwxyz")
 GIVEN = re.compile(r"^(trg|thr|wkr)_[a-z0-9][a-z0-9_.-]{0,95}$")

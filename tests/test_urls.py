@@ -28,6 +28,7 @@ PUBLIC |= {"cache-client", "cache-client-digest"}
 # Addresses of a team without an id in them: what another team has must not be in the answer.
 LISTS = {
     "inbox": "get", "docs": "get", "notes": "get", "note_new": "get", "sessions": "get", "dreams": "get",
+    "note_preview": "post", "note_draft": "post",
     "dream_start": "post", "dream_budget": "post", "projects": "get", "connect": "get",
     "api-projects": "get", "api-sessions": "get", "api-notes": "get", "api-proposals": "get", "api-dreams": "get",
     "api-hook": "post", "api-events-batch": "post", "api-search": "get",
@@ -61,6 +62,7 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "rule_remove": ("post", "rule", {}),
     "report_close": ("post", "report", {"answer": "Mended"}),
     "note_edit": ("post", "note", {"text": "Other words\n", "revision": "1"}),
+    "note_draft_discard": ("post", "draft", {}),
     "note_history": ("get", "note", {}),
     "note_diff": ("get", "note", {"from": "1", "to": "1"}),
     "note_delete": ("post", "note", {"reason": "No longer true"}),
@@ -204,6 +206,7 @@ def things(acme: Any, alice: Any, mia: Any) -> dict[str, str]:
         "invitation": made.invitation(acme, alice).public_id,
         "rule": made.rule(acme, alice).public_id,
         "report": made.report(note, alice).public_id,
+        "draft": made.draft(alice, "acme-only words").public_id,
         **made_graph.chain(acme),
         "endpoint": chains.endpoint(acme, alice, name="acme-only endpoint").public_id,
         "dream": made.run(acme, proposals=(proposal,), sessions=(session,)).public_id,

@@ -30,12 +30,20 @@ _SCHEMES = {"http", "https", "mailto"}
 # Minted ids and those that callers gave (thr_pr_412); a full stop at the end belongs to the sentence.
 _ID = re.compile(r"(?<![\w/.-])(?:evt|nte|trg|thr|wkr|ses)_[a-z0-9](?:[a-z0-9_.-]{0,94}[a-z0-9])?(?![\w/])")
 
+# Another note, by its path: no scheme, no host, and perhaps a place in it.
+_NOTE = re.compile(r"^(?![a-z][a-z0-9+.-]*:|//)[^?#]+\.md(?:#[^#]*)?$", re.IGNORECASE)
 
-def render(text: str, *, link_for: LinkFor | None = None) -> SafeString:
-    """The text as safe HTML; `link_for` gives the address of an id that stands in it, or None to leave it be."""
-    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES or text.count("[") > MAX_BRACKETS:
+
+def render(text: str, *, link_for: LinkFor | None = None, page_for: LinkFor | None = None) -> SafeString:
+    """The text as safe HTML.
+
+    `link_for` gives the address of an id that stands in it, `page_for` that of a note which a link names by its path;
+    None leaves it be.
+    """
+    if _is_too_much(text):
         return _plain(text)
-    html = _parser().render(text, {"link_for": link_for} if link_for else {})
+    ways = {"link_for": link_for, "page_for": page_for}
+    html = _parser().render(text, {name: way for name, way in ways.items() if way})
     clean = nh3.clean(
         html,
         tags=_TAGS,
@@ -49,6 +57,19 @@ def render(text: str, *, link_for: LinkFor | None = None) -> SafeString:
 def ids_in(text: str) -> frozenset[str]:
     """The ids that `render` would ask `link_for` about, so that a page can look them up in one query."""
     return frozenset(_ID.findall(text))
+
+
+def paths_in(text: str) -> frozenset[str]:
+    """The addresses of links to other notes, as `render` would ask `page_for` about them."""
+    if ".md" not in text.lower() or _is_too_much(text):
+        return frozenset()
+    tokens = [child for token in _parser().parse(text) for child in token.children or []]
+    found = (str(token.attrs.get("href", "")) for token in tokens if token.type == "link_open")
+    return frozenset(address for address in found if _NOTE.search(address))
+
+
+def _is_too_much(text: str) -> bool:
+    return len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES or text.count("[") > MAX_BRACKETS
 
 
 def _plain(text: str) -> SafeString:
@@ -66,11 +87,14 @@ def _parser() -> MarkdownIt:
 def _rewrite(state: StateCore) -> None:
     """Images to links, ids to links, a table cell's style to an attribute that a content policy allows."""
     link_for: LinkFor | None = state.env.get("link_for")
+    page_for: LinkFor | None = state.env.get("page_for")
     for token in state.tokens:
         if token.type in ("th_open", "td_open") and "style" in token.attrs:
             token.attrs = {"align": str(token.attrs["style"]).removeprefix("text-align:")}
         if token.type == "inline":
             token.children = _linked(token.children or [], link_for)
+            if page_for:
+                _lead_to_notes(token.children, page_for)
 
 
 def _linked(children: list[Token], link_for: LinkFor | None) -> list[Token]:
@@ -85,6 +109,13 @@ def _linked(children: list[Token], link_for: LinkFor | None) -> list[Token]:
         else:
             linked.append(token)
     return linked
+
+
+def _lead_to_notes(children: list[Token], page_for: LinkFor) -> None:
+    for token in children:
+        address = str(token.attrs.get("href", "")) if token.type == "link_open" else ""
+        if _NOTE.search(address) and (page := page_for(address)):
+            token.attrs = {**token.attrs, "href": page}
 
 
 def _image_link(image: Token, *, is_in_link: bool) -> list[Token]:

@@ -3,18 +3,14 @@
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.notes import reading, review, rules, shown, undoing
-from memory.notes.frontmatter import with_fields
-from memory.notes.markdown import ids_in
+from memory.notes import links, reading, review, rules, shown, undoing
 from memory.notes.markdown import render as to_html
 from memory.notes.models import Note, Proposal, Revision
-from memory.notes.paths import InvalidPath
 from memory.tenants import pages
 from memory.tenants.access import Refused, TenantRequest, needs
 
@@ -179,10 +175,11 @@ def show_note(request: TenantRequest, read: Note, *, problem: str = "", status: 
         raise Http404
     document = reading.document(revision.text)
     body = reading.below_title(document.body, read.current.title if read.current else "")
+    linked = links.of(request.tenant, body, by=request.actor, path=read.path, member=read.member)
     context = {
         "note": read,
         "revision": revision,
-        "note_html": to_html(body, link_for=linker(request, body)),
+        "note_html": to_html(body, link_for=linked.link_for, page_for=linked.page_for),
         "frontmatter": [
             (key.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list) else value)
             for key, value in document.fields.items()
@@ -195,86 +192,6 @@ def show_note(request: TenantRequest, read: Note, *, problem: str = "", status: 
         "problem": problem,
     }
     return render(request, "notes/note.html", context, status=status)
-
-
-def linker(request: TenantRequest, text: str) -> Any:
-    """Ids in a text become links where they name something this team has."""
-    slug = request.tenant.slug
-    asked = ids_in(text)
-    pages: dict[str, QuerySet[Any]] = {
-        "event": request.tenant.events.all(),
-        "session": request.tenant.sessions.all(),
-        "note": reading.visible(request.actor),
-    }
-    known = {
-        public_id: reverse(page, args=[slug, public_id])
-        for page, rows in pages.items()
-        for public_id in rows.filter(public_id__in=asked).values_list("public_id", flat=True)
-    }
-    return known.get
-
-
-@require_http_methods(["GET", "POST"])
-@needs("note.propose")
-def note_edit(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    edited = the_note(request, public_id)
-    return editor(request, edited)
-
-
-@require_http_methods(["GET", "POST"])
-@needs("note.propose")
-def note_new(request: TenantRequest, slug: str) -> HttpResponse:
-    return editor(request, None)
-
-
-def editor(request: TenantRequest, edited: Note | None) -> HttpResponse:
-    """The form of a note's text. Whoever may approve publishes; others propose."""
-    current = edited.current if edited else None
-    publishes = request.actor.may("note.edit") or bool(edited and edited.member_id)
-    if edited and rules.require_open(edited).four_eyes and not edited.member_id:
-        publishes = False
-    text = request.POST.get("text", current.text if current else EMPTY_NOTE).replace("\r\n", "\n")
-    base = request.POST.get("revision") or (str(current.number) if current else "")
-    context: dict[str, Any] = {
-        "note": edited,
-        "path": edited.path if edited else request.POST.get("path", ""),
-        "text": text,
-        "message": request.POST.get("message", ""),
-        "revision_number": base,
-        "will_publish": publishes,
-    }
-    if request.method == "GET":
-        return render(request, "notes/edit.html", context)
-    try:
-        return save(request, edited, publishes=publishes, base=base)
-    except (review.InvalidNote, InvalidPath) as exc:
-        return render(request, "notes/edit.html", {**context, "problem": reading.plain_words(str(exc))}, status=422)
-    except review.LostUpdate as exc:
-        problem = f"{exc} Your text is below: open the note in another tab and bring both together."
-        return render(request, "notes/edit.html", {**context, "problem": problem}, status=409)
-
-
-def save(request: TenantRequest, edited: Note | None, *, publishes: bool, base: str) -> HttpResponse:
-    """Write or propose what the form holds, then go and look at it."""
-    text = request.POST.get("text", "").replace("\r\n", "\n")
-    path = edited.path if edited else request.POST.get("path", "")
-    member = edited.member if edited else None
-    seen = int(base) if base.isascii() and base.isdigit() and len(base) < 10 else None
-    if publishes:
-        try:
-            written = review.write(request.tenant, path=path, text=text, by=request.actor, member=member, base=seen)
-        except rules.NeedsTwo:
-            messages.info(request, "Two people decide on this path, so your text waits as a proposal.")
-        else:
-            return redirect("note", request.tenant.slug, written.note.public_id)
-    draft = review.Draft(path, text, reason=request.POST.get("message", ""), member=member, base=seen)
-    proposed = review.propose(request.tenant, draft, by=request.actor)
-    if proposed is None:
-        return redirect("notes", request.tenant.slug)
-    return redirect("proposal", request.tenant.slug, proposed.public_id)
-
-
-EMPTY_NOTE = with_fields("", title="", description="", kind="general") + "\n"
 
 
 @require_GET
