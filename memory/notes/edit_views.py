@@ -1,5 +1,6 @@
 """The editor of a note: its fields or its raw text, a preview, a draft kept while one types, and no lost update."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,7 +75,8 @@ def opened(request: TenantRequest, edited: Note | None) -> Sheet:
         draft = drafts.of(request.actor, edited).first()
     if draft is None:
         text = current.text if current else editing.EMPTY
-        return Sheet(edited, text, mode, edited.path if edited else "", base=current.number if current else None)
+        path, base = (edited.path if edited else ""), (current.number if current else None)
+        return Sheet(edited, text, mode, path, is_private=request.GET.get("space") == "own", base=base)
     path = edited.path if edited else draft.path
     seen = drafts.Seen(draft.public_id, draft.version)
     return Sheet(edited, draft.text, mode, path, draft.is_private, draft.message, draft.base, draft, True, seen)
@@ -133,12 +135,21 @@ def show(request: TenantRequest, sheet: Sheet, *, problem: str = "", status: int
         "publishes_own": editing.publishes(None, is_private=True, by=request.actor),
         "families": FAMILIES,
         "kinds": editing.kinds(request.tenant),
-        "others": drafts.of(request.actor, edited).exclude(public_id=sheet.seen.public_id),
+        "others": named(drafts.of(request.actor, edited).exclude(public_id=sheet.seen.public_id)),
         "newer": current if current and current.number != sheet.base else None,
         "preview": preview_of(request, sheet),
         **more,
     }
     return pages.answer(request, "notes/edit.html", "notes/_editor.html", context, status=status)
+
+
+def named(found: Iterable[Autosaved]) -> list[Autosaved]:
+    """Drafts, each with a `label`: where it shall stand, else what it calls itself."""
+    rows = list(found)
+    for row in rows:
+        document, _ = editing.checked(row.text)
+        row.label = row.path or document.field("title") or "A note without a name"  # type: ignore[attr-defined]
+    return rows
 
 
 def save(request: TenantRequest, sheet: Sheet) -> HttpResponse:
@@ -244,6 +255,7 @@ class Preview:
     html: str
     size: int
     problems: list[str]
+    is_empty: bool = False
 
     @property
     def is_long(self) -> bool:
@@ -257,4 +269,5 @@ def preview_of(request: TenantRequest, sheet: Sheet) -> Preview:
     member = sheet.note.member if sheet.note else None
     linked = links.of(request.tenant, body, by=request.actor, path=sheet.path, member=member)
     html = to_html(body, link_for=linked.link_for, page_for=linked.page_for)
-    return Preview(title, document.field("description"), html, len(sheet.text.encode()), problems)
+    about, size = document.field("description"), len(sheet.text.encode())
+    return Preview(title, about, html, size, problems, is_empty=not (body.strip() or about or document.field("title")))

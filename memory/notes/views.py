@@ -8,11 +8,14 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.notes import links, reading, review, rules, shown, undoing
+from memory.notes import links, private, reading, review, rules, shown, undoing
 from memory.notes.markdown import render as to_html
 from memory.notes.models import Note, Proposal, Revision
 from memory.tenants import pages
 from memory.tenants.access import Refused, TenantRequest, needs
+
+TOLD_SHOWN = 5
+TOLD_PAGE = 50
 
 
 def the_proposal(request: TenantRequest, public_id: str) -> Proposal:
@@ -28,6 +31,14 @@ def the_proposal(request: TenantRequest, public_id: str) -> Proposal:
 def the_note(request: TenantRequest, public_id: str) -> Note:
     """The live note, where it is the team's or the reader's own."""
     return get_object_or_404(reading.visible(request.actor), public_id=public_id)
+
+
+def to_read(request: TenantRequest, public_id: str, page: str) -> Note:
+    """The same, and by the team's rule another member's own, which is audited."""
+    found = private.note(request.tenant, public_id.replace("\0", ""), by=request.actor, page=page)
+    if found is None:
+        raise Http404
+    return found
 
 
 def number(request: HttpRequest, name: str) -> int:
@@ -156,6 +167,7 @@ def notes(request: TenantRequest, slug: str) -> HttpResponse:
         "note_count": found.count(),
         "proposal_count": reading.waiting(request.actor).count(),
         "new_note_url": reverse("note_new", args=[slug]),
+        "own_space": reverse("space", args=[slug, request.member.public_id]) if request.member else "",
     }
     return pages.answer(request, "notes/tree.html", "notes/_tree.html", context)
 
@@ -163,7 +175,7 @@ def notes(request: TenantRequest, slug: str) -> HttpResponse:
 @require_GET
 @needs("note.read")
 def note(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    return show_note(request, the_note(request, public_id))
+    return show_note(request, to_read(request, public_id, "note"))
 
 
 def show_note(request: TenantRequest, read: Note, *, problem: str = "", status: int = 200) -> HttpResponse:
@@ -186,8 +198,10 @@ def show_note(request: TenantRequest, read: Note, *, problem: str = "", status: 
             if key not in ("title", "description")
         ],
         "sources": reading.evidence(revision.sources.all()),
-        "told_count": reading.told_count(read),
+        "told": reading.told(read),
+        "told_sessions": reading.told_sessions(read, by=request.actor)[:TOLD_SHOWN],
         "proposals": reading.titled(reading.queue(request.actor).filter(note=read.pk)),
+        "is_mine": is_mine(request, read),
         "deletes": may_delete(request, read),
         "problem": problem,
     }
@@ -196,8 +210,27 @@ def show_note(request: TenantRequest, read: Note, *, problem: str = "", status: 
 
 @require_GET
 @needs("note.read")
+def note_told(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    """Every session that was told the note, whichever revision."""
+    read = to_read(request, public_id, "told")
+    name = f"told:{public_id}"
+    after = pages.cursor_of(request, name)
+    rows: list[Any] = list(reading.told_sessions(read, by=request.actor, after=after)[: TOLD_PAGE + 1])
+    last = rows[TOLD_PAGE - 1] if len(rows) > TOLD_PAGE else None
+    position = [last.last_told.isoformat(), str(last.pk)] if last else None
+    context = {
+        "note": read,
+        "told": reading.told(read),
+        "sessions": rows[:TOLD_PAGE],
+        "next_url": pages.next_url(request, name, position),
+    }
+    return pages.answer(request, "notes/told.html", "notes/_told_rows.html", context, more="notes/_told_rows.html")
+
+
+@require_GET
+@needs("note.read")
 def note_history(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    read = the_note(request, public_id)
+    read = to_read(request, public_id, "history")
     revisions = shown.with_proposals(reading.history(read))
     return render(request, "notes/history.html", {"note": read, "revisions": revisions})
 
@@ -205,7 +238,7 @@ def note_history(request: TenantRequest, slug: str, public_id: str) -> HttpRespo
 @require_GET
 @needs("note.read")
 def note_diff(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    read = the_note(request, public_id)
+    read = to_read(request, public_id, "diff")
     revisions = list(reading.history(read))
     old, new = revision_of(revisions, number(request, "from")), revision_of(revisions, number(request, "to"))
     context = {
@@ -226,9 +259,14 @@ def revision_of(revisions: list[Revision], asked: int) -> Revision:
     raise Http404
 
 
+def is_mine(request: TenantRequest, seen: Note) -> bool:
+    """True for the team's notes and one's own; false for those that a rule lets one read."""
+    return seen.member_id is None or str(seen.member_id) == request.actor.member_pk
+
+
 def may_delete(request: TenantRequest, seen: Note) -> bool:
     """True where the delete action is shown: for reviewers, and for members in their own space."""
-    return request.actor.may("note.propose" if seen.member_id else "note.delete")
+    return is_mine(request, seen) and request.actor.may("note.propose" if seen.member_id else "note.delete")
 
 
 # Whose note it is decides too: in their own space members delete, whatever their role. The verb checks both.
