@@ -8,6 +8,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 
+from dream.distill_shapes import PERSON, TOOL_OUTPUT
 from dream.known import waiting_of
 from dream.mind import Outcome
 from dream.models import Change, Digest, Quarantined, Run, SessionGist, Watermark, Window
@@ -21,6 +22,7 @@ from memory.notes.models import Note, Proposal, Source
 from memory.notes.paths import InvalidPath, path_key
 from memory.notes.publish import supersede
 from memory.notes.review import Draft, Evidence
+from memory.notes.vouching import relayed
 from memory.tenants import audit
 from memory.tenants.access import Actor
 from memory.tenants.models import Member, Tenant
@@ -276,7 +278,21 @@ def _evidence(written: Written, cited: Iterable[Cited]) -> list[Evidence]:
     missing = {each.event for each in listed} - keys.keys()
     if missing:
         keys |= _keys(missing)
-    return [Evidence(each.line, keys[each.event], each.tier) for each in listed if each.event in keys]
+    from_outside = _relayed({keys[each.event] for each in listed if each.event in keys and each.tier <= PERSON})
+    return [
+        Evidence(each.line, pk, TOOL_OUTPUT if pk in from_outside else each.tier)
+        for each in listed
+        if (pk := keys.get(each.event))
+    ]
+
+
+def _relayed(event_pks: set[str]) -> set[str]:
+    """Of these events those of sessions that an agent started: their prompts hold what a message or a webhook said."""
+    if not event_pks:
+        return set()
+    of = dict(Event.objects.filter(pk__in=event_pks).values_list("pk", "session__public_id"))
+    handed = relayed(of.values())
+    return {str(pk) for pk, session in of.items() if session in handed}
 
 
 def _keys(public_ids: set[str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from memory.notes.rules import Wanted
 from memory.tenants.access import TenantRequest, needs, require
 
 MODE_WORDS = {
-    "auto": "Let in by itself what rests on people's own words; the rest waits",
+    "auto": "Let in by itself what a member proposes, and what two people typed word by word; the rest waits",
     "review": "A person decides on every change",
     "locked": "Nobody changes it, agents and dreams may not even propose",
 }

@@ -28,6 +28,7 @@ from memory.notes.holding import (
 from memory.notes.models import Note, Proposal, Revision
 from memory.notes.publish import Author, Version, all_sources, digest, publish, sources_of, supersede
 from memory.notes.texts import Clean, Evidence, InvalidNote, UnknownEvent
+from memory.notes.vouching import is_vouched
 from memory.tenants import access, audit
 from memory.tenants.access import Actor
 from memory.tenants.models import Member, Tenant
@@ -235,7 +236,7 @@ def _is_first(proposal: Proposal, by: Actor, text: str | None) -> bool:
 
 
 def _is_harmless(note: Note, proposal: Proposal) -> bool:
-    """True for what a rule may let in by itself: people's own words, every line cited, no label on it.
+    """True for what a rule may let in by itself: without a label, and proposed by a person or said by two.
 
     Not what tools, the web or an agent said, however harmless it reads: detectors miss most poisoned notes. And never
     a profile, which every session is told, and never a deletion or a move.
@@ -246,9 +247,9 @@ def _is_harmless(note: Note, proposal: Proposal) -> bool:
         return False
     if proposal.author_kind == "member":
         return True
-    cited = {lines.normal(line) for line in proposal.sources.values_list("line", flat=True)}
-    said = lines.new_statements(proposal.text, proposal.base.text if proposal.base else "")
-    return bool(said) and all(lines.normal(line) in cited for line in said)
+    old = proposal.base.text if proposal.base else ""
+    sources = proposal.sources.select_related("event__session")
+    return proposal.author_kind == "dream" and is_vouched(proposal.text, old, path=note.path, sources=sources)
 
 
 def _let_in(note: Note, proposal: Proposal, by: Actor) -> Proposal:
