@@ -15,7 +15,9 @@ _DISGUISE = re.compile(
     r"|(?P<done>\[secret:[\w.-]{1,80}:[0-9a-f]{8}\])"
     # A literal in two halves, a line continued in the next.
     r"|(?P<join>\\*[\"'`]\s{0,40}[+.&]\s{0,40}\\*[\"'`](?=[\w/+-])|(?<=[\w/+-])\\+\r?\n(?=[\w/+-]))"
-    r"|\\+(?:u(?P<u>[0-9a-fA-F]{4})|x(?P<x>[0-9a-fA-F]{2})|(?P<letter>[nrt])|(?P<mark>[\"'`/&=]))"
+    r"|\\+(?:u(?P<u>[0-9a-fA-F]{4})|x(?P<x>[0-9a-fA-F]{2})|(?P<letter>[nrt])|(?P<mark>[\"'`/&=])|0?(?P<o>[01][0-7]{2}))"
+    # A word of a shell in which escapes are read.
+    r"|(?P<dollar>\$(?=['\"]\S))"
     r"|%(?P<url>[2-7][0-9a-fA-F])"
     r"|&(?P<entity>quot|apos|amp|lt|gt|#39|#34|#x27|#x2[fF]);"
 )
@@ -25,8 +27,8 @@ _HAS_UNSEEN = re.compile(f"[{_UNSEEN}\x1b]")
 # The first is for ASCII (a small class is twice as fast), the last for the few texts with quotes to join.
 _BEGIN_ASCII = re.compile(rf"[\\%&{_CONTROLS}]")
 _BEGIN = re.compile(rf"[\\%&{_UNSEEN}]")
-_BEGIN_RARE = re.compile(rf"[\\%&{_UNSEEN}\[\"'`]")
-_RARE = ("[secret:", '" +', "' +", '"+', "'+", '" .', "' .", '\\" +', '" &')
+_BEGIN_RARE = re.compile(rf"[\\%&${_UNSEEN}\[\"'`]")
+_RARE = ("[secret:", "$'", '$"', '" +', "' +", '"+', "'+", '" .', "' .", '\\" +', '" &')
 # Both words switch the scanner off for a line. Same length, so that no place moves.
 _ALLOW = re.compile(r"(gitleaks|betterleaks|trufflehog|leaks):(?=allow|ignore)", re.IGNORECASE)
 
@@ -116,8 +118,8 @@ def without_allow(text: str) -> str:
 def _readable(found: re.Match[str]) -> str:
     kind = found.lastgroup
     value = found[kind] if kind else ""
-    if kind in ("u", "x", "url"):
-        char = chr(int(value, 16))
+    if kind in ("u", "x", "url", "o"):
+        char = chr(int(value, 8 if kind == "o" else 16))
         return "" if _HAS_UNSEEN.match(char) or "\ud800" <= char <= "\udfff" else char
     if kind == "letter":
         return "\t" if value == "t" else "\n"
