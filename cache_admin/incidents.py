@@ -48,7 +48,7 @@ def report(tenant: Tenant, told: Reported, *, by: Actor) -> tuple[Incident, int]
         tool=tool,
         result_id_text=told.result_id or (first.result.public_id if first else ""),
         document=first.document if first else "",
-        detail=redact.clean_text(f"{told.kind}: {told.detail}"[:2_000]).value,
+        detail=redact.brief(f"{told.kind}: {told.detail}", 2_000),
         reporter_id=by.member_pk,
     )
     keys = [bytes(key) for key in rows.values_list("key", flat=True)]

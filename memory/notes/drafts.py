@@ -62,9 +62,9 @@ def keep(typed: Typed, *, note: Note | None, seen: Seen, by: Actor) -> Kept:
     clean = redact.clean_text(typed.text)
     said = {
         "text": clean.value,
-        "path": redact.clean_text(typed.path[:300]).value[:300],
+        "path": redact.brief(typed.path, 300),
         "is_private": typed.is_private,
-        "message": redact.clean_text(typed.message[:200]).value[:200],
+        "message": redact.brief(typed.message, 200),
         "base": typed.base,
     }
     mine = of(by, note)

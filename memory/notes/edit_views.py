@@ -97,7 +97,7 @@ def sent(request: TenantRequest, edited: Note | None) -> Sheet:
     path = edited.path if edited else said.get("path", "")
     is_private = bool(edited.member_id) if edited else said.get("space") == "own"
     seen = drafts.Seen(said.get("draft", "").replace("\0", ""), number(said.get("version", "")) or 0)
-    return Sheet(edited, text, mode, path, is_private, said.get("message", "")[:200], base, seen=seen)
+    return Sheet(edited, text, mode, path, is_private, said.get("message", ""), base, seen=seen)
 
 
 def number(said: str) -> int | None:

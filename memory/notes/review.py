@@ -108,7 +108,7 @@ def reject(proposal: Proposal, *, by: Actor, reason: str, close_path: bool = Fal
         note = locked(proposal.note)
         _require_decider(by, note)
         proposal = note.proposals.select_related("base").get(pk=proposal.pk)
-        reason = redact.clean_text(reason).value[:2000]
+        reason = redact.brief(reason, 2000)
         _decide(proposal, "rejected", by, reason=reason)
         unwanted = lines.new_statements(proposal.text, proposal.base.text if proposal.base else "")
         if proposal.operation == "write":
@@ -172,7 +172,7 @@ def delete(note: Note, *, by: Actor, reason: str) -> None:
         note = locked(note)
         require_may(by, "note.delete", note)
         rules.require_one(note, by)
-        _delete(note, reason=redact.clean_text(reason).value[:2000])
+        _delete(note, reason=redact.brief(reason, 2000))
         audit.record(by, "note.delete", note.public_id, before=id_of(note.current))
 
 
@@ -295,7 +295,7 @@ def _queue(note: Note, draft: Draft, wanted: lines.Merged, by: Actor, *, redacti
         base=current,
         text=wanted.text,
         sha256=digest(wanted.text),
-        reason=redact.clean_text(draft.reason).value[:2000],
+        reason=redact.brief(draft.reason, 2000),
         tier=tier,
         risks=risks.stored(risks.labels(change)),
         author_kind=by.kind,

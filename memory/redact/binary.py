@@ -19,8 +19,10 @@ _VIEWS: Final = (
     re.compile(_PRINTABLE + rb"(?:\x00" + _PRINTABLE + rb"){%d,}" % (_SHORTEST - 1)),
 )
 _STREWN: Final = re.compile(rb"(?<=[\x20-\x7e]{2})\x00{1,3}(?=[\x20-\x7e]{2})")
-_LONGEST: Final = re.compile(rb"[\x20-\x7e]{1,400}")
-_ODD: Final = re.compile(rb"[A-Za-z]\d|\d[A-Za-z]")
+_LONGEST: Final = 400
+_PIECE: Final = re.compile(rb"[\x20-\x7e]{1,400}")
+_PIECES: Final = re.compile(rb"[\x20-\x7e]{1,400}(?:\x00{1,3}[\x20-\x7e]{2,400}){0,6}")
+_ODD: Final = re.compile(rb"[A-Za-z]\d|\d[A-Za-z]|[a-z][A-Z]")
 _BETWEEN: Final = "\n\x1e\n"
 
 
@@ -48,20 +50,15 @@ def _runs(raw: bytes, view: re.Pattern[bytes]) -> list[tuple[int, int]]:
 
 
 def _strewn(raw: bytes) -> Iterator[tuple[int, int]]:
-    """Pieces with NULs between that may belong together; most are a table of words, each ended by its NUL."""
-    begin = end = -1
+    """Pieces with NULs between that may belong together; most are a table of words, each ended by its NUL.
+
+    A secret may begin with any of them, and what stands before it would hide its beginning.
+    """
     for found in _STREWN.finditer(raw):
-        start = found.start()
-        if not (_ODD.search(raw, max(0, start - 16), start) and _ODD.search(raw, found.end(), found.end() + 16)):
-            continue
-        first, last = _LONGEST.match(raw[max(0, start - 400) : start][::-1]), _LONGEST.match(raw, found.end())
-        if end < start:
-            if begin >= 0:
-                yield begin, end
-            begin = start - (first.end() if first else 0)
-        end = last.end() if last else found.end()
-    if begin >= 0:
-        yield begin, end
+        start, end = found.span()
+        if _ODD.search(raw, max(0, start - 16), start) and _ODD.search(raw, end, end + 16):
+            before, after = _PIECE.match(raw[max(0, start - _LONGEST) : start][::-1]), _PIECES.match(raw, end)
+            yield start - (before.end() if before else 0), after.end() if after else end
 
 
 def _seen(raw: bytes, runs: list[tuple[int, int]]) -> Iterator[Hit]:

@@ -90,7 +90,8 @@ def _cuts(text: str) -> Iterator[_Cut]:
         if place < last or not (found := _glued(text, place)):
             continue
         end, name = found
-        if not runs.startswith(b"xx", end) or (name and _is_id(name)):
+        # What begins as a token begins here: put behind something, it would not be seen.
+        if not runs.startswith(b"xx", end) or (name and _is_id(name)) or text[end : end + 3] in BEGINNINGS:
             continue
         start, stop = runs.rfind(b" ", 0, place) + 1, runs.find(b" ", end)
         stop = len(text) if stop < 0 else stop

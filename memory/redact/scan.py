@@ -87,8 +87,21 @@ def _encoded(text: str, depth: int = 1) -> Iterator[Hit]:
 def _decoded(run: str) -> str | None:
     if len(run) % 2 == 0 and _HEX.match(run) and (content := _text(bytes.fromhex(run))):
         return content
-    # `KEY=cGFzc3dv…`: the sign belongs to the name, the content begins after it.
-    run = run.rstrip("=").rpartition("=")[2]
+    return next((text for piece in _pieces(run) if (text := _base64(piece))), None)
+
+
+def _pieces(run: str) -> Iterator[str]:
+    """What of a run may be base64: `KEY=cGFzc3dv…` begins with a name, and mail writes `…NA=3D` for its end."""
+    bare = run.rstrip("=")
+    yield bare.rpartition("=")[2]
+    if "=" in bare:
+        yield bare.partition("=")[0]
+    if "/" in bare:
+        # A path may hold it as a name.
+        yield max(re.split("[/=]", bare), key=len)
+
+
+def _base64(run: str) -> str | None:
     # Ids, digests and paths end here: twelve bytes by chance are hardly ever all ASCII.
     if len(run) < 16 or not a2b_base64(run[:16]).isascii():
         return None
