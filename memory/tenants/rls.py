@@ -36,6 +36,7 @@ CROSSINGS: Final = (
     "body_months",
     "retention_due",
     "blank_revision",
+    "redact_step",
 )
 
 
