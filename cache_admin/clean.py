@@ -40,7 +40,7 @@ def clean(tenant: Tenant) -> dict[str, int]:
     )
     gone["results"] = _count(Result.objects.filter(tenant=tenant, expires_at__lt=now - GRACE).delete(), "Result")
     gone["evicted"] = evict(tenant, policies.settings_of(tenant).quota_bytes)
-    gone["texts"] = _unused_texts()
+    gone["texts"] = unused_texts()
     return gone
 
 
@@ -59,7 +59,7 @@ def evict(tenant: Tenant, quota_bytes: int) -> int:
                 break
         Result.objects.filter(tenant=tenant, pk__in=results, entries__isnull=True).update(expires_at=timezone.now())
         gone += len(results)
-        _unused_texts()
+        unused_texts()
     return gone
 
 
@@ -79,7 +79,7 @@ def used(tenant: Tenant) -> int:
     return Content.objects.filter(tenant=tenant).aggregate(total=Sum("size"))["total"] or 0
 
 
-def _unused_texts() -> int:
+def unused_texts() -> int:
     """Drop the texts that no living result holds: a text and its result are kept in one transaction."""
     with connection.cursor() as cursor:
         cursor.execute(

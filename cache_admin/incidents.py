@@ -50,7 +50,7 @@ def report(tenant: Tenant, told: Reported, *, by: Actor) -> tuple[Incident, int]
         tool=tool,
         result_id_text=told.result_id or (first.result.public_id if first else ""),
         document=first.document if first else "",
-        detail=redact.clean_text(f"{told.kind}: {told.detail}"[:2_000]).value,
+        detail=redact.brief(f"{told.kind}: {told.detail}", 2_000),
         reporter_id=by.member_pk,
     )
     alerts.soon(str(tenant.pk))

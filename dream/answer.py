@@ -73,7 +73,7 @@ def _operations(answer: dict[str, Any]) -> list[dict[str, Any]]:
         if raw["op"] != "none" and not isinstance(raw.get("path"), str):
             raise Malformed(f'the operation "{raw["op"]}" needs "path", a text')
         if raw["op"] in WRITES and not isinstance(raw.get("body"), str):
-            raise Malformed(f'the operation "{raw["op"]}" on {raw["path"][:80]} needs "body", a text')
+            raise Malformed(f'the operation "{raw["op"]}" on {redact.brief(raw["path"], 80)} needs "body", a text')
     return rows
 
 
@@ -82,7 +82,8 @@ def whole_object(text: str, keys: Sequence[str] = _KEYS) -> dict[str, Any]:
     if not text.strip():
         raise Malformed("the answer is empty")
     if "{" not in text:
-        raise (Refused if _REFUSAL.search(text) else Malformed)(f"no JSON object in the answer: {text.strip()[:120]}")
+        said = redact.brief(text.strip(), 120)
+        raise (Refused if _REFUSAL.search(text) else Malformed)(f"no JSON object in the answer: {said}")
     reason = ""
     for place in (found.start() for found in re.finditer(r"\{", text)):
         for candidate in (text[place:], _without_commas(text[place:])):
@@ -114,7 +115,7 @@ def _deletes(asked: Sequence[Mapping[str, Any]], desk: Desk) -> list[Proposed]:
             continue
         sources = [one for one in ids(each.get("events") or each.get("sources")) if one in desk.shown]
         cited = tuple(Cited("", one, tier_of(desk.shown[one])) for one in sources)
-        reason = redact.clean_text(str(each.get("reason") or "")).value[:300]
+        reason = redact.brief(str(each.get("reason") or ""), 300)
         made.append(Proposed(note.path, "", cited, reason, operation="delete", kind="delete"))
     return made
 

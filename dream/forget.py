@@ -7,7 +7,8 @@ from django.db import connection
 from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from dream.models import Quarantined, Watermark, Window
+from dream.models import Change, Quarantined, SessionGist, Watermark, Window
+from dream.taint import BLANK
 from memory.events.models import DELETED, Claim, Event, Reading, Session
 from memory.events.working import BY
 from memory.graph.models import Worker
@@ -79,6 +80,7 @@ def _withdraw_drafts(session: Session) -> int:
     own = Source.objects.filter(proposal=OuterRef("pk"), event__session=session)
     others = Source.objects.filter(proposal=OuterRef("pk")).exclude(Q(event__session=session) | Q(event__kind=DELETED))
     drafts = Proposal.objects.open().filter(Exists(own), ~Exists(others), author_kind="dream")
+    Change.objects.filter(proposal__in=list(drafts.values_list("pk", flat=True))).update(**BLANK)
     return drafts.update(
         state="superseded",
         text="",
@@ -110,6 +112,7 @@ def _forget_tellings(session: Session) -> None:
 
 def _forget_dreams(session: Session) -> None:
     Window.objects.filter(session=session).update(detail="")
+    SessionGist.objects.filter(session=session).delete()
     Quarantined.objects.filter(session=session).delete()
     Watermark.objects.update_or_create(
         tenant_id=session.tenant_id,

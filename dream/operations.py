@@ -49,7 +49,7 @@ class Desk:
         try:
             return paths.clean_path(str(raw))
         except paths.InvalidPath as why:
-            self.dropped.append(f"{str(raw)[:80]}: {why.advice}")
+            self.dropped.append(f"{redact.brief(str(raw), 80)}: {why.advice}")
             return None
 
     def body(self, raw: Mapping[str, Any]) -> tuple[str, list[Cited]]:
@@ -94,7 +94,7 @@ class Desk:
         """The old note with the statements that it does not say yet behind it."""
         fresh = facts.uncovered(body, body_of(old.text))
         if not fresh:
-            self.dropped.append(f"{old.path} says it already: {reason.strip()[:160]}")
+            self.dropped.append(f"{old.path} says it already: {redact.brief(reason.strip(), 160)}")
             return []
         text = old.text.rstrip("\n") + "\n" + "".join(f"{line}\n" for line in fresh)
         kept = tuple(one for one in cited if one.line in fresh)
@@ -115,7 +115,7 @@ class Desk:
             text = head + body
         else:
             text = frontmatter.compose(known, body)
-        reason = str(raw.get("reason") or "").strip()[:300]
+        reason = redact.brief(str(raw.get("reason") or "").strip(), 300)
         reason += "." if reason and reason[-1].isalnum() and kept and kept.superseded else ""
         for old, new in kept.superseded if kept else ():
             reason += f" Replaces “{old.strip().removeprefix('- ')[:120]}”{self._since(new, draft.cited)}."
@@ -193,8 +193,8 @@ def _reason(reason: str, cited: Sequence[Cited]) -> str:
 def _texts(raw: Mapping[str, Any], path: paths.NotePath, desk: Desk) -> dict[str, Any]:
     name = str(path).rsplit("/", 1)[-1].removesuffix(".md").replace("-", " ")
     at = desk.time_of([])
-    title = redact.clean_text(" ".join(str(raw.get("title") or name).split())).value[:120]
-    description = redact.clean_text(" ".join(str(raw.get("description") or "").split())).value
+    title = " ".join(redact.clean_text(str(raw.get("title") or name)).value.split())[:120]
+    description = " ".join(redact.clean_text(str(raw.get("description") or "")).value.split())
     fields = {
         "title": title, "description": dates.absolute(description, at)[:200], "kind": paths.family(path),
         "made_by": desk.made_by,

@@ -18,6 +18,7 @@ from dream import budget, known, replay, store, windows
 from dream.mind import Material, Mind, MindFailed, Outcome, chosen
 from dream.models import Run
 from dream.windows import Batch, Span, Subject
+from memory import redact
 from memory.llm import UnknownModel, Usage
 from memory.tenants import access, audit, due
 from memory.tenants.access import Actor, dream_actor
@@ -175,7 +176,7 @@ def _end_cancelled(claim: Claim) -> None:
 def _fail(run: Run, claim: Claim, error: str, retry_at: datetime) -> None:
     """End the run as failed, and have the next one made when it is time to try again."""
     Run.objects.filter(pk=run.pk).update(
-        state="failed", error=error[:2000], finished_at=timezone.now(), retry_at=retry_at
+        state="failed", error=redact.brief(error, 2000), finished_at=timezone.now(), retry_at=retry_at
     )
     due.done(claim)
     due.put(claim.tenant_pk, TASK, at=retry_at)
@@ -197,7 +198,7 @@ def _dry(run: Run, claim: Claim, mind: Mind) -> None:
     with tenant_scope(claim.tenant_pk):
         store.count(run, Usage())
         state = "failed" if error else "succeeded" if run.changes.exists() else "no_change"
-        Run.objects.filter(pk=run.pk).update(state=state, error=error[:2000], finished_at=timezone.now())
+        Run.objects.filter(pk=run.pk).update(state=state, error=redact.brief(error, 2000), finished_at=timezone.now())
         due.done(claim)
 
 

@@ -8,11 +8,13 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 
+from dream.distill_shapes import PERSON, TOOL_OUTPUT
 from dream.known import waiting_of
 from dream.mind import Outcome
 from dream.models import Change, Digest, Quarantined, Run, SessionGist, Watermark, Window
 from dream.shapes import Cited, Gist, GistLine, Proposed
 from dream.windows import Batch, Span, Subject
+from memory import redact
 from memory.events.models import Event, Project
 from memory.graph import workers
 from memory.llm import Usage
@@ -21,6 +23,7 @@ from memory.notes.models import Note, Proposal, Source
 from memory.notes.paths import InvalidPath, path_key
 from memory.notes.publish import supersede
 from memory.notes.review import Draft, Evidence
+from memory.notes.vouching import relayed
 from memory.tenants import audit
 from memory.tenants.access import Actor
 from memory.tenants.models import Member, Tenant
@@ -59,7 +62,7 @@ def write(run: Run, written: Written, *, by: Actor) -> None:
         set_window(run, span, outcome, written.quarantine or _detail(written, span))
     for event in written.batch.events if written.quarantine else ():
         span = written.batch.spans[0]
-        reason = {"error": written.quarantine[:2000]}
+        reason = {"error": redact.brief(written.quarantine, 2000)}
         Quarantined.objects.get_or_create(
             tenant_id=run.tenant_id, session_id=span.session_pk, seq=event.seq, defaults=reason
         )
@@ -109,7 +112,7 @@ def _settle(span: Span, quarantine: str) -> None:
     """An event that was tried again: it no longer stands aside, or does so for another reason."""
     rows = Quarantined.objects.filter(session_id=span.session_pk, seq__gt=span.after, seq__lte=span.upto)
     if quarantine:
-        rows.update(is_again=False, error=quarantine[:2000])
+        rows.update(is_again=False, error=redact.brief(quarantine, 2000))
     else:
         rows.delete()
 
@@ -140,7 +143,7 @@ def set_window(run: Run, span: Span, outcome: str, detail: str) -> None:
     """Say on the run what it read of a session, and what became of it."""
     Window.objects.update_or_create(
         tenant_id=run.tenant_id, run=run, session_id=span.session_pk, from_seq=span.after + 1,
-        defaults={"to_seq": span.upto, "outcome": outcome, "detail": detail[:2000]},
+        defaults={"to_seq": span.upto, "outcome": outcome, "detail": redact.brief(detail, 2000)},
     )  # fmt: skip
 
 
@@ -164,7 +167,7 @@ def note_failure(run: Run, batch: Batch, error: str, *, retry_at: datetime, blam
             continue
         mark, _ = Watermark.objects.get_or_create(tenant_id=run.tenant_id, session_id=span.session_pk)
         Watermark.objects.filter(pk=mark.pk).update(
-            failures=F("failures") + int(blamed), retry_at=retry_at, error=error[:2000]
+            failures=F("failures") + int(blamed), retry_at=retry_at, error=redact.brief(error, 2000)
         )
         set_window(run, span, "failed", error)
 
@@ -265,7 +268,7 @@ def _text_before(proposed: Proposed, member: Member | None) -> str:
 def _tell(run: Run, written: Written, detail: str) -> None:
     for span in written.batch.spans[:1]:
         window = Window.objects.get(run=run, session_id=span.session_pk, from_seq=span.after + 1)
-        window.detail = f"{window.detail}\n{detail}".strip()[:2000]
+        window.detail = redact.brief(f"{window.detail}\n{detail}".strip(), 2000)
         window.save(update_fields=["detail"])
 
 
@@ -276,7 +279,21 @@ def _evidence(written: Written, cited: Iterable[Cited]) -> list[Evidence]:
     missing = {each.event for each in listed} - keys.keys()
     if missing:
         keys |= _keys(missing)
-    return [Evidence(each.line, keys[each.event], each.tier) for each in listed if each.event in keys]
+    from_outside = _relayed({keys[each.event] for each in listed if each.event in keys and each.tier <= PERSON})
+    return [
+        Evidence(each.line, pk, TOOL_OUTPUT if pk in from_outside else each.tier)
+        for each in listed
+        if (pk := keys.get(each.event))
+    ]
+
+
+def _relayed(event_pks: set[str]) -> set[str]:
+    """Of these events those of sessions that an agent started: their prompts hold what a message or a webhook said."""
+    if not event_pks:
+        return set()
+    of = dict(Event.objects.filter(pk__in=event_pks).values_list("pk", "session__public_id"))
+    handed = relayed(of.values())
+    return {str(pk) for pk, session in of.items() if session in handed}
 
 
 def _keys(public_ids: set[str]) -> dict[str, str]:

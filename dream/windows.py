@@ -14,6 +14,7 @@ from django.db.models.functions import Coalesce, Now
 
 from dream.distill_shapes import SeenEvent
 from dream.models import Quarantined
+from memory import redact
 from memory.events import bodies
 from memory.events.models import Event, Project, Session
 
@@ -194,5 +195,5 @@ def payload(row: Event) -> tuple[dict[str, Any], str]:
     except Exception as why:
         # One event that nobody can read must not keep its team from ever dreaming again.
         log.exception("the payload of %s can't be read", row.public_id)
-        fault = f"{type(why).__name__}: {why}"[:300]
+        fault = redact.brief(f"{type(why).__name__}: {why}", 300)
     return found or {"tool_name": row.tool, "summary": row.summary}, fault

@@ -34,6 +34,7 @@ PREFIXES: Final = {
     "comment": "cmt",
     "finding": "fnd",
     "gardening": "grd",
+    "draft": "dft",
 }
 _LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS: Final = [first + second for first in _LETTERS for second in _LETTERS]

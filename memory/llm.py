@@ -14,6 +14,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final, Literal
 
 # pydantic-ai takes seconds and 100 MB to import; a web process, and a team without a model, never asks one.
+from memory import redact
+
 if TYPE_CHECKING:
     from pydantic_ai.exceptions import AgentRunError
     from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -193,7 +195,7 @@ def _answer(response: ModelResponse, price: Price | None, most: int) -> Answer:
     if response.finish_reason == "length":
         raise ModelFailed("cut_off", f"the answer ended at its limit of {most} tokens", usage=usage)
     if response.finish_reason == "content_filter":
-        raise ModelFailed("refused", text[:200] or "the provider's filter stopped the answer", usage=usage)
+        raise ModelFailed("refused", redact.brief(text, 200) or "the provider's filter stopped the answer", usage=usage)
     return Answer(text, usage)
 
 
@@ -210,7 +212,7 @@ def _priced(usage: Usage, response: ModelResponse, price: Price | None) -> Usage
 def _failure(why: AgentRunError) -> ModelFailed:
     from pydantic_ai import exceptions as refusals
 
-    detail = str(why)[:300]
+    detail = redact.brief(str(why), 300)
     match why:
         case refusals.ModelRateLimitError() | refusals.ModelQuotaExceededError():
             return ModelFailed("rate_limited", detail, retry_after=_retry_after(why))

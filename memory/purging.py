@@ -5,20 +5,24 @@ lose their tainted lines, or go. Tombstones stay, so that no dream brings a line
 sessions were told.
 """
 
+import re
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Max, Min, Q, QuerySet
 from django.utils import timezone
 
+from cache_admin.clean import unused_texts
 from cache_admin.models import Analysis, Entry, Result
+from dream import taint
 from memory.events.models import Event, Session
 from memory.graph.models import Thread, Worker
 from memory.notes import blame, frontmatter, lines, reach
 from memory.notes.burying import bury
 from memory.notes.holding import by_person, locked
-from memory.notes.models import Note, Proposal, Revision, Source
+from memory.notes.models import Note, NoteReport, Proposal, Revision, Source
 from memory.notes.publish import publish, sources_of, supersede
 from memory.problems import not_found
 from memory.recall.models import Telling
@@ -27,6 +31,9 @@ from memory.tenants.access import Actor
 from memory.tenants.models import AgentKey, Tenant
 
 MODES: Final = ("quarantine", "purge")
+STORES_WITHIN: Final = timedelta(minutes=10)
+_FIELD: Final = re.compile(r"(?:title|description)\s*:")
+_NO_FIELDS: Final = re.compile(r"\A---\s*\n---\s*\n")
 PURGED: Final = "[taken out: it came from a source that was purged]"
 
 
@@ -52,6 +59,7 @@ class Trace:
     results: QuerySet[Result]
     analyses: QuerySet[Analysis]
     tellings: list[Telling]
+    reports: list[NoteReport]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -64,6 +72,7 @@ class Trace:
             "results": self.results.count(),
             "analyses": self.analyses.count(),
             "tellings": len(self.tellings),
+            "reports": len(self.reports),
             "sessions_told": len({telling.session_id for telling in self.tellings}),
         }
 
@@ -79,7 +88,6 @@ def trace(tenant: Tenant, source: str) -> Trace:
     tainted = {str(revision.note_id) for revision in found}
     rows = Note.objects.present().filter(pk__in=tainted).select_related("current", "member").order_by("path_key", "pk")
     notes = [one for note in rows if (one := _tainted(note, source, cited)) is not None]
-    told = Telling.objects.filter(notes__revision__in=[revision.pk for revision in found]).distinct()
     return Trace(
         source,
         events,
@@ -89,8 +97,20 @@ def trace(tenant: Tenant, source: str) -> Trace:
         Entry.objects.filter(written, tenant=tenant),
         Result.objects.filter(written_as_result(written, key), tenant=tenant),
         Analysis.objects.filter(written, tenant=tenant),
-        list(told.select_related("session").defer("text").order_by("at", "pk")),
+        _tellings(found, notes),
+        list(NoteReport.objects.filter(own).order_by("pk")),
     )
+
+
+def _tellings(revisions: list[Revision], notes: list[Tainted]) -> list[Telling]:
+    """The answers that held a revision, and those whose index named a note by words that are from the source."""
+    told = Q(notes__revision__in=[revision.pk for revision in revisions])
+    listed = {one.note.public_id for one in notes if any(_FIELD.match(line) for line in one.lines)}
+    if listed:
+        since = min(revision.created_at for revision in revisions)
+        told |= Q(at__gte=since, text__regex="|".join(sorted(listed)))
+    rows = Telling.objects.filter(told).distinct()
+    return list(rows.select_related("session").defer("text").order_by("at", "pk"))
 
 
 def written_as_result(written: Q, key: AgentKey | None) -> Q:
@@ -114,12 +134,19 @@ def _events(tenant: Tenant, source: str) -> tuple[QuerySet[Event], Q, AgentKey |
 
 
 def _written_in(events: QuerySet[Event], sessions: list[Session]) -> Q:
-    """A cache entry knows its key, not its session: what a session's keys wrote in its time may be from it."""
+    """A cache entry knows its key, not its session: what a session's keys wrote in its time may be from it.
+
+    Its time is that of its events (the row says it only now and then), and a while longer: an agent may store what its
+    last event told. A cached answer that goes without need is asked for once more, and that is all.
+    """
     written = Q(pk__in=[])
     for session in sessions:
-        keys = events.filter(session=session, agent_key__isnull=False).values("agent_key")
-        during = (session.first_received_at, session.last_received_at)
-        written |= Q(writer_key__in=keys, created_at__range=during)
+        own = events.filter(session=session)
+        keys = own.filter(agent_key__isnull=False).values("agent_key")
+        times = own.aggregate(first=Min("received_at"), last=Max("received_at"))
+        if times["first"] is not None:
+            during = (times["first"] - STORES_WITHIN, times["last"] + STORES_WITHIN)
+            written |= Q(writer_key__in=keys, created_at__range=during)
     return written
 
 
@@ -133,6 +160,13 @@ def _tainted(note: Note, source: str, cited: QuerySet[Source]) -> Tainted | None
         for line in told
         if line.text and (line.revision.author_id == source or (line.text in backed and line.revision.pk in resting))
     }
+    # What a dream wrote around such lines and cites nothing (a title, a heading, a remark) came from the same reading.
+    poisoned = {line.revision.pk for line in told if line.number in bad and line.revision.author_kind != "member"}
+    bad |= {
+        line.number
+        for line in told
+        if line.revision.pk in poisoned and not line.sources and any(char.isalnum() for char in line.text)
+    }
     if not bad:
         return None
     return Tainted(
@@ -143,8 +177,9 @@ def _tainted(note: Note, source: str, cited: QuerySet[Source]) -> Tainted | None
 
 
 def _left(text: str) -> str | None:
-    """The text, if it still is a note."""
+    """The text, if it still is a note; a frontmatter without any field goes too."""
     try:
+        text = _NO_FIELDS.sub("", text)
         document = frontmatter.split(text)
     except frontmatter.InvalidFrontmatter:
         return None
@@ -168,11 +203,18 @@ def take_out(tenant: Tenant, source: str, *, mode: str, by: Actor) -> Trace:
             _clean(tainted, why, by)
         for proposal in found.proposals:
             supersede(proposal, reason=why)
+        NoteReport.objects.filter(pk__in=[one.pk for one in found.reports], closed_at=None).update(
+            closed_at=timezone.now(), answer=why
+        )
+        sessions = {str(pk) for pk in found.events.values_list("session", flat=True)}
+        taint.stop(tenant, sessions)
         if mode == "purge":
             _blank(found)
+            taint.blank(sessions, found.proposals)
         found.entries.delete()
         found.analyses.delete()
         found.results.delete() if mode == "purge" else found.results.update(expires_at=timezone.now())
+        unused_texts()
         audit.record(by, "note.purge", source, after=" ".join(f"{name}={count}" for name, count in said.items()))
     return found
 
@@ -200,9 +242,10 @@ def _blank(found: Trace) -> None:
         if is_source or bad.get(str(revision.note_id), set()) & set(revision.text.split("\n")):
             blank(revision, PURGED)
     pks = [proposal.pk for proposal in found.proposals]
-    Proposal.objects.filter(pk__in=pks).update(text=PURGED, reason="")
+    Proposal.objects.filter(pk__in=pks).update(text=PURGED, reason="", risks=[])
     Source.objects.filter(event__in=found.events).update(line="")
     Telling.objects.filter(pk__in=[telling.pk for telling in found.tellings]).update(text=PURGED)
+    NoteReport.objects.filter(pk__in=[one.pk for one in found.reports]).update(reason=PURGED)
 
 
 def blank(revision: Revision, said: str) -> None:

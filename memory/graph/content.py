@@ -1,4 +1,4 @@
-"""Bytes fit to be stored: text without secrets, binary untouched. Pure, but for the key of the fingerprints."""
+"""Bytes fit to be stored: text without secrets, binary with stars for them. Pure, but for the fingerprints' key."""
 
 import json
 import re
@@ -9,6 +9,7 @@ import orjson
 
 from memory import redact
 from memory.problems import Problem
+from memory.redact import binary
 from memory.tenants.rest import exact_json, fast_json
 
 JSON: Final = "application/json"
@@ -70,7 +71,8 @@ def cleaned(raw: bytes, media_type: str) -> Content:
             return found
     encoding = _encoding(raw, media_type.lower())
     if encoding is None:
-        return Content(raw, media_type)
+        masked, redactions = binary.masked(raw)
+        return Content(masked, media_type, redactions)
     clean = redact.clean_text(raw.decode(encoding))
     if not clean.redactions:
         return Content(raw, media_type)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from memory import ids
+from memory import ids, redact
 from memory.graph.refusals import Invalid
 
 MAX_KEY: Final = 300
@@ -52,7 +52,10 @@ def name_of(body: Mapping[str, Any], name: str, *, most: int = MAX_KEY) -> str |
 def line_of(body: Mapping[str, Any], name: str, *, most: int = MAX_LINE) -> str | None:
     """A text made one line."""
     value = words(body, name, most=most)
-    return None if value is None else " ".join(value.split())
+    if value is None:
+        return None
+    # Found while the lines are lines: on one line, the halves of a secret pass for two words.
+    return " ".join((redact.clean_text(value).value if "\n" in value or "\r" in value else value).split())
 
 
 def flag(body: Mapping[str, Any], name: str) -> bool:

@@ -9,13 +9,13 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.notes import blame, keeping, moving, paths, reading, reporting, rules, undoing
+from memory.notes import blame, keeping, moving, paths, private, reading, reporting, rules, undoing
 from memory.notes.models import Note, Proposal, Rule
 from memory.notes.rules import Wanted
 from memory.tenants.access import TenantRequest, needs, require
 
 MODE_WORDS = {
-    "auto": "Let in by itself what rests on people's own words; the rest waits",
+    "auto": "Let in by itself what a member proposes, and what two people typed word by word; the rest waits",
     "review": "A person decides on every change",
     "locked": "Nobody changes it, agents and dreams may not even propose",
 }
@@ -129,7 +129,9 @@ def note_move(request: TenantRequest, slug: str, public_id: str) -> HttpResponse
 @needs("note.read")
 def note_blame(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     """Which revision, by whom, each line came with, and the events it rests on."""
-    read = the_note(request, public_id)
+    read = private.note(request.tenant, public_id.replace("\0", ""), by=request.actor, page="lines")
+    if read is None:
+        raise Http404
     return render(request, "notes/blame.html", {"note": read, "lines": blame.lines_of(read)})
 
 

@@ -35,14 +35,14 @@ _ELSEWHERE = re.compile(r"[/\\]{2}")
 _ID = re.compile(r"(?<![\w/.-])(?:evt|nte|trg|thr|wkr|ses)_[a-z0-9](?:[a-z0-9_.-]{0,94}[a-z0-9])?(?![\w/])")
 
 
-def render(text: str, *, link_for: LinkFor | None = None, note_for: LinkFor | None = None) -> SafeString:
+def render(text: str, *, link_for: LinkFor | None = None, page_for: LinkFor | None = None) -> SafeString:
     """The text as safe HTML; `link_for` gives the address of an id that stands in it, or None to leave it be.
 
-    `note_for` gives the page of the note that a relative link names; a link to an unknown .md file becomes plain text.
+    `page_for` gives the page of the note that a relative link names; a link to an unknown .md file becomes plain text.
     """
     if _is_too_much(text):
         return _plain(text)
-    html = _parser().render(text, {"link_for": link_for, "note_for": note_for})
+    html = _parser().render(text, {"link_for": link_for, "page_for": page_for})
     clean = nh3.clean(
         html,
         tags=_TAGS,
@@ -59,11 +59,11 @@ def ids_in(text: str) -> frozenset[str]:
 
 
 def targets_in(text: str) -> frozenset[str]:
-    """The targets that `render` would ask `note_for` about."""
+    """The targets that `render` would ask `page_for` about."""
     if _is_too_much(text) or ("](" not in text and "]:" not in text):
         return frozenset()
     found: set[str] = set()
-    _parser().render(text, {"note_for": found.add})
+    _parser().render(text, {"page_for": found.add})
     return frozenset(found)
 
 
@@ -86,21 +86,21 @@ def _parser() -> MarkdownIt:
 def _rewrite(state: StateCore) -> None:
     """Images to links, ids to links, a table cell's style to an attribute that a content policy allows."""
     link_for: LinkFor | None = state.env.get("link_for")
-    note_for: LinkFor | None = state.env.get("note_for")
+    page_for: LinkFor | None = state.env.get("page_for")
     for token in state.tokens:
         if token.type in ("th_open", "td_open") and "style" in token.attrs:
             token.attrs = {"align": str(token.attrs["style"]).removeprefix("text-align:")}
         if token.type == "inline":
-            token.children = _linked(_led(token.children or [], note_for), link_for)
+            token.children = _linked(_led(token.children or [], page_for), link_for)
 
 
-def _led(children: list[Token], note_for: LinkFor | None) -> list[Token]:
+def _led(children: list[Token], page_for: LinkFor | None) -> list[Token]:
     """Links to notes lead to their pages. Links don't nest, so one that leads nowhere ends at the next close."""
     led: list[Token] = []
     is_dropped = False
     for token in children:
         if token.type == "link_open":
-            address = _leads_to(str(token.attrs.get("href", "")), note_for)
+            address = _leads_to(str(token.attrs.get("href", "")), page_for)
             is_dropped = address is None
             if address is not None:
                 token.attrs["href"] = address
@@ -109,14 +109,14 @@ def _led(children: list[Token], note_for: LinkFor | None) -> list[Token]:
     return led
 
 
-def _leads_to(target: str, note_for: LinkFor | None) -> str | None:
+def _leads_to(target: str, page_for: LinkFor | None) -> str | None:
     """Where a link goes; None where it can't go anywhere."""
     if _ELSEWHERE.match(target):
         return None
-    if note_for is None or not target or target.startswith("#") or _SCHEME.match(target):
+    if page_for is None or not target or target.startswith("#") or _SCHEME.match(target):
         return target
     path, mark, fragment = target.partition("#")
-    page = note_for(path)
+    page = page_for(path)
     if page is not None:
         return f"{page}{mark}{fragment}"
     return None if path.partition("?")[0].casefold().endswith(".md") else target

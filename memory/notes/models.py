@@ -37,6 +37,10 @@ def comment_id() -> str:
     return ids.mint("comment")
 
 
+def draft_id() -> str:
+    return ids.mint("draft")
+
+
 class NoteQuerySet(models.QuerySet["Note"]):
     def present(self) -> "NoteQuerySet":
         """What people see: approved and not deleted, also where its time is over."""
@@ -253,22 +257,28 @@ class Rule(TenantOwned):
 
 
 class Autosaved(TenantOwned):
-    """What a member has typed into the editor and not sent yet."""
+    """What a member has typed into one editor and not sent yet. Two editors of one note have a row each."""
 
-    member = models.ForeignKey(Member, models.CASCADE, db_constraint=False, related_name="+")
+    public_id = models.CharField(max_length=100, default=draft_id)
+    member = models.ForeignKey(Member, models.CASCADE, db_constraint=False, related_name="drafts")
+    # Null: a note that is not there yet.
     note = models.ForeignKey(Note, models.CASCADE, null=True, db_constraint=False, related_name="+")
     path = models.CharField(max_length=300, blank=True)
+    is_private = models.BooleanField(default=False)
     text = models.TextField()
+    message = models.CharField(max_length=200, blank=True)
+    # The number of the revision that was on the screen when this was begun.
     base = models.IntegerField(null=True)
+    # Counts the saves: an editor that did not see the last one saves beside it, never over it.
+    version = models.IntegerField(default=1)
     saved_at = models.DateTimeField(auto_now=True)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["member", "note"], name="one_draft_per_note", nulls_distinct=False)
-        ]
+        constraints = [models.UniqueConstraint(fields=["public_id", "tenant"], name="one_draft_per_id")]
+        indexes = [models.Index(fields=["member", "note", "saved_at"], name="notes_draft_of_member")]
 
     def __str__(self) -> str:
-        return self.path
+        return self.public_id
 
 
 class NoteReport(TenantOwned):

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Case, Count, IntegerField, Q, QuerySet, Value, When
+from django.db.models import Case, Count, IntegerField, Max, Min, Q, QuerySet, Value, When
 
-from memory.events.models import Event
+from memory.events.models import Event, Session
+from memory.events.reading import asked
 from memory.notes import reach
 from memory.notes.frontmatter import Document, InvalidFrontmatter, split
 from memory.notes.lines import HEADING, normal
@@ -177,10 +178,13 @@ class Folder:
 
 def visible(by: Actor) -> QuerySet[Note]:
     """The live notes this person may read."""
+    return shown(reach.notes(by.member_pk).present())
+
+
+def shown(notes: QuerySet[Note]) -> QuerySet[Note]:
+    """Notes with what pages show of them, by space and path."""
     return (
-        reach.notes(by.member_pk)
-        .present()
-        .select_related("current", "member", "project")
+        notes.select_related("current", "member", "project")
         .annotate(proposal_count=Count("proposals", filter=Q(proposals__state="open")))
         .order_by("member__handle", "path_key", "pk")
     )
@@ -223,9 +227,39 @@ def citing(event: Event, *, by: Actor) -> QuerySet[Note]:
     return visible(by).filter(current_id__in=cited)
 
 
-def told_count(note: Note) -> int:
-    """In how many sessions the note was told."""
-    return note.told.values("telling__session").distinct().count()
+@dataclass(frozen=True)
+class ToldTo:
+    """How often a note was told, and to how many sessions."""
+
+    times: int
+    sessions: int
+
+
+def told(note: Note) -> ToldTo:
+    """How often, over all its revisions. Sessions that were deleted are not counted: nothing is left of them."""
+    rows = note.told.filter(telling__session__deleted_at__isnull=True)
+    found = rows.aggregate(times=Count("pk"), sessions=Count("telling__session", distinct=True))
+    return ToldTo(found["times"], found["sessions"])
+
+
+def told_sessions(note: Note, *, by: Actor, after: list[Any] | None = None) -> QuerySet[Session]:
+    """The sessions that were told the note and that this reader may see, the latest first.
+
+    Each with `times`, `first_told`, `last_told`, and `told_revision`, the number of the latest revision it was told.
+    """
+    if not by.may("session.read"):
+        return Session.objects.none()
+    of_note = Q(tellings__notes__note=note)
+    rows: QuerySet[Session] = Session.objects.filter(of_note).annotate(
+        times=Count("tellings__notes", filter=of_note),
+        first_told=Min("tellings__at"),
+        last_told=Max("tellings__at"),
+        told_revision=Max("tellings__notes__revision__number", filter=of_note),
+    )
+    if after:
+        at, pk = datetime.fromisoformat(after[0]), after[1]
+        rows = rows.filter(Q(last_told__lt=at) | Q(last_told=at, pk__lt=pk))
+    return asked(rows.select_related("project", "member")).order_by("-last_told", "-pk")
 
 
 def history(note: Note) -> QuerySet[Revision]:

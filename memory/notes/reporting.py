@@ -25,7 +25,7 @@ def report(note: Note, *, reason: str, by: Actor) -> tuple[NoteReport, bool]:
     Raises Refused, NoReason.
     """
     access.require(by, "note.propose")
-    said = redact.clean_text(reason.strip()).value[:MAX_REASON]
+    said = redact.brief(reason.strip(), MAX_REASON)
     if not said:
         raise NoReason("Say what is wrong with the note, and how you know.")
     with transaction.atomic():
@@ -50,7 +50,7 @@ def report(note: Note, *, reason: str, by: Actor) -> tuple[NoteReport, bool]:
 def close(asked: NoteReport, *, answer: str, by: Actor) -> None:
     """Answer a report and take it out of the inbox; the same again changes nothing. Raises Refused."""
     require_may(by, "note.approve", asked.note)
-    answer = redact.clean_text(answer.strip()).value[:MAX_REASON]
+    answer = redact.brief(answer.strip(), MAX_REASON)
     rows = NoteReport.objects.filter(pk=asked.pk, closed_at__isnull=True)
     if rows.update(closed_at=timezone.now(), closed_by_id=by.member_pk, answer=answer):
         audit.record(by, "note.report_close", asked.public_id, after=asked.note.public_id)

@@ -29,6 +29,7 @@ from memory.notes.holding import (
 from memory.notes.models import Note, Proposal, Revision, Rule
 from memory.notes.publish import Author, Version, all_sources, digest, publish, sources_of, supersede
 from memory.notes.texts import Clean, Evidence, InvalidNote, UnknownEvent
+from memory.notes.vouching import is_vouched
 from memory.tenants import access, audit
 from memory.tenants.access import Actor
 from memory.tenants.models import Member, Tenant
@@ -110,7 +111,7 @@ def reject(proposal: Proposal, *, by: Actor, reason: str, close_path: bool = Fal
         note = locked(proposal.note)
         _require_decider(by, note)
         proposal = note.proposals.select_related("base").get(pk=proposal.pk)
-        reason = redact.clean_text(reason).value[:2000]
+        reason = redact.brief(reason, 2000)
         _decide(proposal, "rejected", by, reason=reason)
         unwanted = lines.new_statements(proposal.text, proposal.base.text if proposal.base else "")
         if proposal.operation == "write":
@@ -174,7 +175,7 @@ def delete(note: Note, *, by: Actor, reason: str) -> None:
         note = locked(note)
         require_may(by, "note.delete", note)
         rules.require_one(note, by)
-        _delete(note, reason=redact.clean_text(reason).value[:2000])
+        _delete(note, reason=redact.brief(reason, 2000))
         audit.record(by, "note.delete", note.public_id, before=id_of(note.current))
 
 
@@ -249,7 +250,7 @@ def _is_first(proposal: Proposal, by: Actor, text: str | None) -> bool:
 
 
 def _is_harmless(note: Note, proposal: Proposal) -> bool:
-    """True for what a rule may let in by itself: people's own words, every line cited, no label on it.
+    """True for what a rule may let in by itself: without a label, and proposed by a person or said by two.
 
     Not what tools, the web or an agent said, however harmless it reads: detectors miss most poisoned notes. And never
     a profile, which every session is told, and never a deletion or a move.
@@ -260,9 +261,9 @@ def _is_harmless(note: Note, proposal: Proposal) -> bool:
         return False
     if proposal.author_kind == "member":
         return True
-    cited = {lines.normal(line) for line in proposal.sources.values_list("line", flat=True)}
-    said = lines.new_statements(proposal.text, proposal.base.text if proposal.base else "")
-    return bool(said) and all(lines.normal(line) in cited for line in said)
+    old = proposal.base.text if proposal.base else ""
+    sources = proposal.sources.select_related("event__session")
+    return proposal.author_kind == "dream" and is_vouched(proposal.text, old, path=note.path, sources=sources)
 
 
 def _let_in(note: Note, proposal: Proposal, by: Actor) -> Proposal:
@@ -308,7 +309,7 @@ def _queue(note: Note, draft: Draft, wanted: lines.Merged, by: Actor, *, redacti
         base=current,
         text=wanted.text,
         sha256=digest(wanted.text),
-        reason=redact.clean_text(draft.reason).value[:2000],
+        reason=redact.brief(draft.reason, 2000),
         tier=tier,
         risks=risks.stored(risks.labels(change)),
         author_kind=by.kind,

@@ -105,6 +105,14 @@ def labels(change: Change) -> list[Risk]:
     return sorted(found, key=lambda risk: LEVELS.index(risk.level))
 
 
+def without_addresses(text: str) -> str:
+    """The text without web addresses, hosts by number and people's mail addresses."""
+    for code, _, _, pattern in _IN_TEXT:
+        if code in ("address", "person"):
+            text = pattern.sub("(an address)", text)
+    return text
+
+
 def level(risks: Sequence[Risk]) -> Level:
     """The most serious level among the labels; `low` where there is none."""
     return min((risk.level for risk in risks), key=LEVELS.index, default="low")

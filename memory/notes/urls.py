@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from memory.notes import api, change_api, discuss_views, file_views, govern_views, views
+from memory.notes import api, change_api, discuss_views, edit_views, file_views, govern_views, space_views, views
 
 api_patterns = [
     # Before notes/<id>: a path may look like anything.
@@ -35,11 +35,17 @@ page_patterns = [
     path("proposals/<str:public_id>/reject/", views.proposal_reject, name="proposal_reject"),
     path("proposals/<str:public_id>/edit/", views.proposal_edit, name="proposal_edit"),
     path("notes/", views.notes, name="notes"),
-    path("notes/new/", views.note_new, name="note_new"),
     path("notes/files/", file_views.note_files, name="note_files"),
     path("notes/export/", file_views.note_export, name="note_export"),
+    path("spaces/<str:public_id>/", space_views.space, name="space"),
+    # Before notes/<id>: none of these is an id.
+    path("notes/new/", edit_views.note_new, name="note_new"),
+    path("notes/preview/", edit_views.note_preview, name="note_preview"),
+    path("notes/drafts/", edit_views.note_draft, name="note_draft"),
+    path("notes/drafts/<str:public_id>/discard/", edit_views.note_draft_discard, name="note_draft_discard"),
     path("notes/<str:public_id>/", views.note, name="note"),
-    path("notes/<str:public_id>/edit/", views.note_edit, name="note_edit"),
+    path("notes/<str:public_id>/edit/", edit_views.note_edit, name="note_edit"),
+    path("notes/<str:public_id>/told/", views.note_told, name="note_told"),
     path("notes/<str:public_id>/history/", views.note_history, name="note_history"),
     path("notes/<str:public_id>/diff/", views.note_diff, name="note_diff"),
     path("notes/<str:public_id>/delete/", views.note_delete, name="note_delete"),

@@ -9,20 +9,28 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.notes import findings, links, reading, review, rules, shown
-from memory.notes.frontmatter import with_fields
-from memory.notes.markdown import LinkFor, ids_in, targets_in
+from memory.notes import findings, links, private, reading, review, shown
 from memory.notes.markdown import render as to_html
 from memory.notes.models import Note, Revision
-from memory.notes.paths import InvalidPath
 from memory.notes.showing import conflict, decided, show_proposal, the_proposal
 from memory.tenants import pages
 from memory.tenants.access import Refused, TenantRequest, needs
+
+TOLD_SHOWN = 5
+TOLD_PAGE = 50
 
 
 def the_note(request: TenantRequest, public_id: str) -> Note:
     """The live note, where it is the team's or the reader's own."""
     return get_object_or_404(reading.visible(request.actor), public_id=public_id)
+
+
+def to_read(request: TenantRequest, public_id: str, page: str) -> Note:
+    """The same, and by the team's rule another member's own, which is audited."""
+    found = private.note(request.tenant, public_id.replace("\0", ""), by=request.actor, page=page)
+    if found is None:
+        raise Http404
+    return found
 
 
 def number(request: HttpRequest, name: str) -> int:
@@ -101,6 +109,7 @@ def notes(request: TenantRequest, slug: str) -> HttpResponse:
         "note_count": found.count(),
         "proposal_count": reading.waiting(request.actor).count(),
         "new_note_url": reverse("note_new", args=[slug]),
+        "own_space": reverse("space", args=[slug, request.member.public_id]) if request.member else "",
     }
     return pages.answer(request, "notes/tree.html", "notes/_tree.html", context)
 
@@ -118,7 +127,7 @@ def labelled(request: TenantRequest, rows: QuerySet[Note]) -> list[Note]:
 @require_GET
 @needs("note.read")
 def note(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    return show_note(request, the_note(request, public_id))
+    return show_note(request, to_read(request, public_id, "note"))
 
 
 def show_note(request: TenantRequest, read: Note, *, problem: str = "", status: int = 200) -> HttpResponse:
@@ -130,18 +139,21 @@ def show_note(request: TenantRequest, read: Note, *, problem: str = "", status: 
         raise Http404
     document = reading.document(revision.text)
     body = reading.below_title(document.body, read.current.title if read.current else "")
+    linked = links.of_note(request.tenant, read, body, by=request.actor)
     context = {
         "note": read,
         "revision": revision,
-        "note_html": to_html(body, link_for=linker(request, body), note_for=leader(request, read, body)),
+        "note_html": to_html(body, link_for=linked.link_for, page_for=linked.page_for),
         "frontmatter": [
             (key.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list) else value)
             for key, value in document.fields.items()
             if key not in ("title", "description")
         ],
         "sources": reading.evidence(revision.sources.all()),
-        "told_count": reading.told_count(read),
+        "told": reading.told(read),
+        "told_sessions": reading.told_sessions(read, by=request.actor)[:TOLD_SHOWN],
         "proposals": reading.titled(reading.queue(request.actor).filter(note=read.pk)),
+        "is_mine": is_mine(request, read),
         "deletes": may_delete(request, read),
         "findings": [(one, findings.LABELS[one.kind][0]) for one in findings.about(read, by=request.actor)],
         "problem": problem,
@@ -149,96 +161,29 @@ def show_note(request: TenantRequest, read: Note, *, problem: str = "", status: 
     return render(request, "notes/note.html", context, status=status)
 
 
-def linker(request: TenantRequest, text: str) -> Any:
-    """Ids in a text become links where they name something this team has."""
-    slug = request.tenant.slug
-    asked = ids_in(text)
-    pages: dict[str, QuerySet[Any]] = {
-        "event": request.tenant.events.all(),
-        "session": request.tenant.sessions.all(),
-        "note": reading.visible(request.actor),
+@require_GET
+@needs("note.read")
+def note_told(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    """Every session that was told the note, whichever revision."""
+    read = to_read(request, public_id, "told")
+    name = f"told:{public_id}"
+    after = pages.cursor_of(request, name)
+    rows: list[Any] = list(reading.told_sessions(read, by=request.actor, after=after)[: TOLD_PAGE + 1])
+    last = rows[TOLD_PAGE - 1] if len(rows) > TOLD_PAGE else None
+    position = [last.last_told.isoformat(), str(last.pk)] if last else None
+    context = {
+        "note": read,
+        "told": reading.told(read),
+        "sessions": rows[:TOLD_PAGE],
+        "next_url": pages.next_url(request, name, position),
     }
-    known = {
-        public_id: reverse(page, args=[slug, public_id])
-        for page, rows in pages.items()
-        for public_id in rows.filter(public_id__in=asked).values_list("public_id", flat=True)
-    }
-    return known.get
-
-
-def leader(request: TenantRequest, read: Note, text: str) -> LinkFor:
-    """Links to other notes' paths become links to their pages, also after a move."""
-    found = links.resolved(read, targets_in(text))
-    return {target: reverse("note", args=[request.tenant.slug, note.public_id]) for target, note in found.items()}.get
-
-
-@require_http_methods(["GET", "POST"])
-@needs("note.propose")
-def note_edit(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    edited = the_note(request, public_id)
-    return editor(request, edited)
-
-
-@require_http_methods(["GET", "POST"])
-@needs("note.propose")
-def note_new(request: TenantRequest, slug: str) -> HttpResponse:
-    return editor(request, None)
-
-
-def editor(request: TenantRequest, edited: Note | None) -> HttpResponse:
-    """The form of a note's text. Whoever may approve publishes; others propose."""
-    current = edited.current if edited else None
-    publishes = request.actor.may("note.edit") or bool(edited and edited.member_id)
-    if edited and rules.require_open(edited).four_eyes and not edited.member_id:
-        publishes = False
-    text = request.POST.get("text", current.text if current else EMPTY_NOTE).replace("\r\n", "\n")
-    base = request.POST.get("revision") or (str(current.number) if current else "")
-    context: dict[str, Any] = {
-        "note": edited,
-        "path": edited.path if edited else request.POST.get("path", ""),
-        "text": text,
-        "message": request.POST.get("message", ""),
-        "revision_number": base,
-        "will_publish": publishes,
-    }
-    if request.method == "GET":
-        return render(request, "notes/edit.html", context)
-    try:
-        return save(request, edited, publishes=publishes, base=base)
-    except (review.InvalidNote, InvalidPath) as exc:
-        return render(request, "notes/edit.html", {**context, "problem": reading.plain_words(str(exc))}, status=422)
-    except review.LostUpdate as exc:
-        problem = f"{exc} Your text is below: open the note in another tab and bring both together."
-        return render(request, "notes/edit.html", {**context, "problem": problem}, status=409)
-
-
-def save(request: TenantRequest, edited: Note | None, *, publishes: bool, base: str) -> HttpResponse:
-    """Write or propose what the form holds, then go and look at it."""
-    text = request.POST.get("text", "").replace("\r\n", "\n")
-    path = edited.path if edited else request.POST.get("path", "")
-    member = edited.member if edited else None
-    seen = int(base) if base.isascii() and base.isdigit() and len(base) < 10 else None
-    if publishes:
-        try:
-            written = review.write(request.tenant, path=path, text=text, by=request.actor, member=member, base=seen)
-        except rules.NeedsTwo:
-            messages.info(request, "Two people decide on this path, so your text waits as a proposal.")
-        else:
-            return redirect("note", request.tenant.slug, written.note.public_id)
-    draft = review.Draft(path, text, reason=request.POST.get("message", ""), member=member, base=seen)
-    proposed = review.propose(request.tenant, draft, by=request.actor)
-    if proposed is None:
-        return redirect("notes", request.tenant.slug)
-    return redirect("proposal", request.tenant.slug, proposed.public_id)
-
-
-EMPTY_NOTE = with_fields("", title="", description="", kind="general") + "\n"
+    return pages.answer(request, "notes/told.html", "notes/_told_rows.html", context, more="notes/_told_rows.html")
 
 
 @require_GET
 @needs("note.read")
 def note_history(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    read = the_note(request, public_id)
+    read = to_read(request, public_id, "history")
     revisions = shown.with_proposals(reading.history(read))
     return render(request, "notes/history.html", {"note": read, "revisions": revisions})
 
@@ -246,7 +191,7 @@ def note_history(request: TenantRequest, slug: str, public_id: str) -> HttpRespo
 @require_GET
 @needs("note.read")
 def note_diff(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    read = the_note(request, public_id)
+    read = to_read(request, public_id, "diff")
     revisions = list(reading.history(read))
     old, new = revision_of(revisions, number(request, "from")), revision_of(revisions, number(request, "to"))
     context = {
@@ -267,9 +212,14 @@ def revision_of(revisions: list[Revision], asked: int) -> Revision:
     raise Http404
 
 
+def is_mine(request: TenantRequest, seen: Note) -> bool:
+    """True for the team's notes and one's own; false for those that a rule lets one read."""
+    return seen.member_id is None or str(seen.member_id) == request.actor.member_pk
+
+
 def may_delete(request: TenantRequest, seen: Note) -> bool:
     """True where the delete action is shown: for reviewers, and for members in their own space."""
-    return request.actor.may("note.propose" if seen.member_id else "note.delete")
+    return is_mine(request, seen) and request.actor.may("note.propose" if seen.member_id else "note.delete")
 
 
 # Whose note it is decides too: in their own space members delete, whatever their role. The verb checks both.

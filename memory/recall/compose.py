@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final
 
 from memory.recall.envelope import Told, one_line, safe, seal, sealed_size, size
+from memory.recall.forgery import shut
 
 # Fits Claude Code's 10,000 characters, and Codex's 2,500 tokens for most text.
 BUDGET: Final = 7_500
@@ -52,7 +53,7 @@ class Candidate:
         told = Told(
             self.note_id, self.revision_id, self.number, self.tier, self.source_count, self.path, self.title, self.text
         )
-        return f"{told.heading}\n{safe(self.text).strip()}"
+        return f"{told.heading}\n{shut(safe(self.text).strip())}"
 
     @property
     def line(self) -> str:

@@ -9,8 +9,10 @@ from django.db.models import Count, F, Max, Q
 from django.db.models.functions import Left
 
 from memory.events.models import Event, Project, Session
+from memory.notes import risks
 from memory.notes.lines import body_of
 from memory.notes.models import Note, NoteQuerySet
+from memory.notes.vouching import relayed
 from memory.recall import envelope, scope
 from memory.recall.compose import BUDGET, Answer, Beside, Candidate, at_prompt, at_start
 from memory.recall.envelope import one_line, size
@@ -151,16 +153,28 @@ def _last_sessions(session: Session, projects: Sequence[Project], member: Member
     ends = Event.objects.filter(session__in=latest, seq__gt=F("session__last_seq") - LAST_EVENTS)
     seen = ends.order_by().values("session").annotate(at=Max("occurred_at"))
     seen_at = dict(seen.values_list("session", "at"))
-    return [_session_line(one, seen_at.get(one.pk)) for one in latest]
+    handed = relayed(one.public_id for one in latest) if latest else set()
+    return [_session_line(one, seen_at.get(one.pk), is_relayed=one.public_id in handed) for one in latest]
 
 
-def _session_line(session: Session, seen_at: datetime | None) -> str:
+def _session_line(session: Session, seen_at: datetime | None, *, is_relayed: bool) -> str:
     parts = [session.public_id, session.client.replace("_", " ")]
     if seen_at is not None:
         parts.append(f"{seen_at:%Y-%m-%d %H:%M} UTC")
+    parts.append("started by an agent" if is_relayed else _asked(session))
+    return f"- {' · '.join(parts)} · {_end_of(session)}"
+
+
+def _asked(session: Session) -> str:
+    """The first line of what was asked last: a record of this member's own words. Nobody approved it, so what a
+    reviewer would have to look at twice (a command, an order to the agent) is not repeated, and no address is.
+    """
     prompt = next((line for line in envelope.without_blocks(session.last_prompt).split("\n") if line.strip()), "")
-    asked = f"last asked: {one_line(prompt)[:120]}" if prompt else "no prompt"
-    return f"- {' · '.join(parts)} · {asked} · {_end_of(session)}"
+    if not prompt:
+        return "no prompt"
+    said = risks.without_addresses(prompt)
+    is_odd = any(risk.level != "low" for risk in risks.labels(risks.Change("", said, tier=1)))
+    return f"last asked: {'not repeated here, open the session' if is_odd else one_line(said)[:120]}"
 
 
 def _end_of(session: Session) -> str:

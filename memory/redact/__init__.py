@@ -20,7 +20,18 @@ from memory.redact.native import scanner
 from memory.redact.plain import plain_text
 from memory.redact.rules import Hit
 
-__all__ = ["Clean", "clean", "clean_many", "clean_text", "engine", "has_secret", "sanitize", "use_key"]
+__all__ = [
+    "Clean",
+    "brief",
+    "clean",
+    "clean_many",
+    "clean_text",
+    "engine",
+    "has_secret",
+    "masked",
+    "sanitize",
+    "use_key",
+]
 
 _BAD = re.compile("[\x00\ud800-\udfff]")
 _SEPARATOR = "\n\x1e\n"
@@ -51,6 +62,28 @@ def clean_text(text: str) -> Clean:
     fit, sanitized = sanitize(text)
     found = scan.find(fit)
     return Clean(_replaced(fit, found) if found else fit, len(found), sanitized)
+
+
+def brief(text: str, most: int) -> str:
+    """The first characters of the text without secrets. Cut before it is cleaned, half a secret would pass for none."""
+    return str(clean_text(text).value)[:most]
+
+
+def masked(text: str, *, encoding: str = "utf-8") -> str:
+    """The text with stars for secrets, as many bytes in its encoding as they had: no place moves.
+
+    The very same text where there is none.
+    """
+    found = scan.find(text)
+    if not found:
+        return text
+    parts: list[str] = []
+    last = 0
+    for hit in found:
+        size = len(text[hit.start : hit.end].encode(encoding, "replace")) // len("*".encode(encoding))
+        parts += (text[last : hit.start], "*" * size)
+        last = hit.end
+    return "".join((*parts, text[last:]))
 
 
 def has_secret(text: str) -> bool:

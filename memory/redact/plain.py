@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import cache
 
 # C0 controls without tab, line ends and the separator 0x1e; then zero-width and bidirectional characters, soft hyphen,
 # and U+FFFD (what `sanitize` makes of NUL).
@@ -14,8 +15,12 @@ _DISGUISE = re.compile(
     rf"|(?P<unseen>[{_UNSEEN}]+)"
     r"|(?P<done>\[secret:[\w.-]{1,80}:[0-9a-f]{8}\])"
     # A literal in two halves, a line continued in the next.
-    r"|(?P<join>\\*[\"'`]\s{0,40}[+.&]\s{0,40}\\*[\"'`](?=[\w/+-])|(?<=[\w/+-])\\+\r?\n(?=[\w/+-]))"
-    r"|\\+(?:u(?P<u>[0-9a-fA-F]{4})|x(?P<x>[0-9a-fA-F]{2})|(?P<letter>[nrt])|(?P<mark>[\"'`/&=]))"
+    r"|(?P<join>\\*[\"'`]\s{0,40}[+.&]\s{0,40}\\*[\"'`](?=[\w/+-])|(?<=[\w/+-])\\+\r?\n(?=[\w/+-])"
+    # A line of mail that goes on in the next.
+    r"|(?<=[\w/+\\-])=\r?\n(?=[\w/+\\-]))"
+    r"|\\+(?:u(?P<u>[0-9a-fA-F]{4})|x(?P<x>[0-9a-fA-F]{2})|(?P<letter>[nrt])|(?P<mark>[\"'`/&=])|0?(?P<o>[01][0-7]{2}))"
+    # A word of a shell in which escapes are read.
+    r"|(?P<dollar>\$(?=['\"]\S))"
     r"|%(?P<url>[2-7][0-9a-fA-F])"
     r"|&(?P<entity>quot|apos|amp|lt|gt|#39|#34|#x27|#x2[fF]);"
 )
@@ -23,10 +28,15 @@ _ENTITIES = {"quot": '"', "apos": "'", "amp": "&", "lt": "<", "gt": ">", "#39": 
 _HAS_UNSEEN = re.compile(f"[{_UNSEEN}\x1b]")
 # First a search for one character of a class, then a look at the place: 20 times faster than the long pattern alone.
 # The first is for ASCII (a small class is twice as fast), the last for the few texts with quotes to join.
-_BEGIN_ASCII = re.compile(rf"[\\%&{_CONTROLS}]")
-_BEGIN = re.compile(rf"[\\%&{_UNSEEN}]")
-_BEGIN_RARE = re.compile(rf"[\\%&{_UNSEEN}\[\"'`]")
-_RARE = ("[secret:", '" +', "' +", '"+', "'+", '" .', "' .", '\\" +', '" &')
+_ASCII = f"\\\\%&{_CONTROLS}"
+_ANY = f"\\\\%&{_UNSEEN}"
+# What is rarely disguised, by the sign where the disguise begins: looked for only where one of these stands.
+_RARE = {
+    "\\[": ("[secret:",),
+    "$": ("$'", '$"'),
+    "=": ("=\n", "=\r\n"),
+    "\"'`": ('" +', "' +", '"+', "'+", '" .', "' .", '\\" +', '" &'),
+}
 # Both words switch the scanner off for a line. Same length, so that no place moves.
 _ALLOW = re.compile(r"(gitleaks|betterleaks|trufflehog|leaks):(?=allow|ignore)", re.IGNORECASE)
 
@@ -75,7 +85,7 @@ class Plain:
 
 def is_disguised(text: str) -> bool:
     """Whether there is anything to decode or to drop."""
-    if "\\" in text or "%" in text or "&" in text or any(part in text for part in _RARE):
+    if "\\" in text or "%" in text or "&" in text or _rare(text):
         return True
     if text.isascii():
         return len(text.encode().translate(None, _CONTROL_BYTES)) < len(text)
@@ -85,7 +95,11 @@ def is_disguised(text: str) -> bool:
 def plain_text(json_text: str) -> str:
     """The plain text of serialised JSON, without the way back: the quick look of batch ingest."""
     # The escapes of every source file, by C: one look at each cost more than all the rest of the scan.
-    text = json_text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
+    # JSON within JSON escapes its escapes; one stroke of them is enough to see what they stand for.
+    text = json_text
+    while "\\\\" in text:
+        text = text.replace("\\\\", "\\")
+    text = text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
     if is_disguised(text):
         parts: list[str] = []
         last = 0
@@ -98,14 +112,23 @@ def plain_text(json_text: str) -> str:
 
 def _disguises(text: str) -> Iterator[re.Match[str]]:
     end = 0
-    is_rare = any(part in text for part in _RARE)
-    begin = (_BEGIN_RARE if is_rare else _BEGIN_ASCII if text.isascii() else _BEGIN).search
+    begin = _beginning(_rare(text), text.isascii()).search
     whole = _DISGUISE.match
     while place := begin(text, end):
         found = whole(text, place.start())
         end = found.end() if found else place.end()
         if found:
             yield found
+
+
+def _rare(text: str) -> str:
+    """The signs with which the rare disguises in a text begin."""
+    return "".join(signs for signs, parts in _RARE.items() if any(part in text for part in parts))
+
+
+@cache
+def _beginning(rare: str, is_ascii: bool) -> re.Pattern[str]:
+    return re.compile(f"[{_ASCII if is_ascii else _ANY}{rare}]")
 
 
 def without_allow(text: str) -> str:
@@ -116,8 +139,8 @@ def without_allow(text: str) -> str:
 def _readable(found: re.Match[str]) -> str:
     kind = found.lastgroup
     value = found[kind] if kind else ""
-    if kind in ("u", "x", "url"):
-        char = chr(int(value, 16))
+    if kind in ("u", "x", "url", "o"):
+        char = chr(int(value, 8 if kind == "o" else 16))
         return "" if _HAS_UNSEEN.match(char) or "\ud800" <= char <= "\udfff" else char
     if kind == "letter":
         return "\t" if value == "t" else "\n"

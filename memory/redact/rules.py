@@ -119,13 +119,13 @@ PLACES = (
     _rule(
         "authorization",
         "bearer",
-        r"(?i:bearer)[ \t]{1,3}(?=[\w.~+/-]*\d|(?=\S*[a-z])(?=\S*[A-Z])\S{20}|[a-z]{24})"
+        r"(?i:bearer)[ \t]{1,3}[\"']?(?=[\w.~+/-]*\d|(?=\S*[a-z])(?=\S*[A-Z])\S{20}|[a-z]{24})"
         r"([\w.~+/-]{12,4096}={0,3})(?![\w(])",
     ),
     _rule(
         "authorization",
         "basic",
-        r"(?i:basic)[ \t]{1,3}(?=[A-Za-z0-9+/]*[A-Z])(?=[A-Za-z0-9+/]*(?:\d|=))"
+        r"(?i:basic)[ \t]{1,3}[\"']?(?=[A-Za-z0-9+/]*[A-Z])(?=[A-Za-z0-9+/]*(?:\d|=))"
         r"([A-Za-z0-9+/]{8,4096}={0,3})(?![\w(])",
     ),
     _rule(
@@ -156,22 +156,13 @@ INSIDE = (
 )
 _TELEGRAM = re.compile(r"(?<!\d)\d{8,10}:AA[\w-]{32,34}(?![\w-])")
 _DISCORD = re.compile(r"(?<![\w.-])[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,38}(?![\w.-])")
-_BEGINNINGS: dict[str, list[Rule]] = {}
+BEGINNINGS: dict[str, list[Rule]] = {}
 for _token in TOKENS:
     for _beginning in {keyword[:3] for keyword in _token.keywords}:
-        _BEGINNINGS.setdefault(_beginning, []).append(_token)
+        BEGINNINGS.setdefault(_beginning, []).append(_token)
 _URL = re.compile(r"([^\s:/@\"'`<>\\]{0,80}):([^\s@\"'`<>/\\]{1,200}(?:/[^\s@\"'`<>/:\\]{1,100}){0,3})@(?=[\w\[])")
 _NOT_IN_URL = re.compile(r"[$<{*%]|\d{2,5}/|x{3,}$", re.IGNORECASE)
-# What stands between the halves of a token: a line end, or two quotes.
-_GLUE = re.compile(r"[\"'`]?[ \t]*\\?\r?\n[ \t]*[\"'`]?|[\"'`][ \t]*[\"'`]")
 _TOKEN_CHARS = table("_.-")
-# Line ends and backslashes become g, quotes q: what may stand between the halves of a token. A space stays, all else
-# becomes o.
-_PIECES = bytes(
-    ord("g" if char in b"\\\n\r" else "q" if char in b"\"'`" else " " if char == 32 else "o" if mark == 32 else "x")
-    for char, mark in enumerate(_TOKEN_CHARS)
-)
-_CUTS = (b"xxxxxxg", b"xxxxxxqg", b"xxxxxxq q")
 
 
 def runs(text: str, table: bytes, shortest: int) -> Iterator[tuple[int, int]]:
@@ -189,7 +180,7 @@ def hits(text: str) -> list[Hit]:
     lowered = text.lower()
     # A few letters change their length in lower case; then every place would be off.
     lowered = lowered if len(lowered) == len(text) else text
-    found = [*_tokens(text), *_split_tokens(text), *_places(text, lowered)]
+    found = [*_tokens(text), *_places(text, lowered)]
     if "://" in text:
         found += _urls(text)
     if ":AA" in text:
@@ -204,46 +195,13 @@ def _tokens(text: str) -> Iterator[Hit]:
     for start, end in runs(text, _TOKEN_CHARS, RUN):
         while text[start] in "_.-" and start < end - RUN:
             start += 1
-        for rule in _BEGINNINGS.get(text[start : start + 3], ()):
+        for rule in BEGINNINGS.get(text[start : start + 3], ()):
             if found := rule.pattern.match(text, start):
                 yield Hit(*found.span(), rule.id)
     for back, rule in INSIDE:
         for at in places_of(text, rule.keywords[0]):
             if at >= back and (found := rule.pattern.match(text, at - back)):
                 yield Hit(*found.span(), rule.id)
-
-
-def _split_tokens(text: str) -> Iterator[Hit]:
-    """Tokens broken by a line end or given as two literals side by side: looked at without the glue."""
-    ascii_text = text.encode("ascii", "replace")
-    marks, pieces = ascii_text.translate(_TOKEN_CHARS), ascii_text.translate(_PIECES)
-    for cut in _CUTS:
-        end = 0
-        while (end := pieces.find(cut, end)) >= 0:
-            end += 6
-            start = marks.rfind(b" ", 0, end) + 1
-            for rule in _BEGINNINGS.get(text[start : start + 3], ()):
-                yield from _around(rule, text, start)
-
-
-def _around(rule: Rule, text: str, start: int) -> Iterator[Hit]:
-    window = text[start : start + 400]
-    glue = [found for found in _GLUE.finditer(window) if found.start() >= 4]
-    if not glue or rule.pattern.match(text, start):
-        return
-    kept: list[str] = []
-    places: list[int] = []
-    last = 0
-    for found in glue:
-        kept.append(window[last : found.start()])
-        places += range(last, found.start())
-        last = found.end()
-    kept.append(window[last:])
-    places += range(last, len(window))
-    lead = text[max(0, start - 1) : start]
-    match = rule.pattern.match(lead + "".join(kept), len(lead))
-    if match and match.end() > len(lead) + glue[0].start():
-        yield Hit(start, start + places[match.end() - len(lead) - 1] + 1, rule.id)
 
 
 def _places(text: str, lowered: str) -> Iterator[Hit]:

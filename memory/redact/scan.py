@@ -5,7 +5,7 @@ import time
 from binascii import a2b_base64
 from collections.abc import Iterable, Iterator
 
-from memory.redact import names
+from memory.redact import joined, names
 from memory.redact.native import Finding, scanner
 from memory.redact.plain import Plain
 from memory.redact.rules import Hit, hits, places_of, runs, table
@@ -43,10 +43,16 @@ def find_plain(text: str) -> list[Hit]:
     """The places of secrets in a text without disguise."""
     if len(text) < 8:
         return []
+    found = _look(text)
+    found += joined.hits(text, found, _look)
+    return found + list(_copies(text, found)) if found else found
+
+
+def _look(text: str) -> list[Hit]:
     found = hits(text)
     found += _encoded(text)
     found += _scanned(_blanked(text, found))
-    return found + list(_copies(text, found)) if found else found
+    return found
 
 
 def merged(found: Iterable[Hit]) -> list[Hit]:
@@ -70,19 +76,32 @@ def _blanked(text: str, found: list[Hit]) -> str:
     return "".join((*parts, text[last:])) if parts else text
 
 
-def _encoded(text: str) -> Iterator[Hit]:
-    """Runs of base64 or hex whose content, as text, holds a secret."""
+def _encoded(text: str, depth: int = 1) -> Iterator[Hit]:
+    """Runs of base64 or hex whose content, as text, holds a secret; also what was encoded twice."""
     for start, end in runs(text, _ENCODED_CHARS, _SHORTEST_ENCODED):
         readable = _decoded(text[start:end])
-        if readable and (hits(readable) or _scanned(readable)):
+        if readable and (hits(readable) or _scanned(readable) or (depth and any(_encoded(readable, depth - 1)))):
             yield Hit(start, end, "encoded")
 
 
 def _decoded(run: str) -> str | None:
     if len(run) % 2 == 0 and _HEX.match(run) and (content := _text(bytes.fromhex(run))):
         return content
-    # `KEY=cGFzc3dv…`: the sign belongs to the name, the content begins after it.
-    run = run.rstrip("=").rpartition("=")[2]
+    return next((text for piece in _pieces(run) if (text := _base64(piece))), None)
+
+
+def _pieces(run: str) -> Iterator[str]:
+    """What of a run may be base64: `KEY=cGFzc3dv…` begins with a name, and mail writes `…NA=3D` for its end."""
+    bare = run.rstrip("=")
+    yield bare.rpartition("=")[2]
+    if "=" in bare:
+        yield bare.partition("=")[0]
+    if "/" in bare:
+        # A path may hold it as a name.
+        yield max(re.split("[/=]", bare), key=len)
+
+
+def _base64(run: str) -> str | None:
     # Ids, digests and paths end here: twelve bytes by chance are hardly ever all ASCII.
     if len(run) < 16 or not a2b_base64(run[:16]).isascii():
         return None
@@ -92,9 +111,12 @@ def _decoded(run: str) -> str | None:
 def _text(content: bytes) -> str | None:
     """The bytes as text, if they are text: chance makes 15 readable bytes once in ten thousand."""
     try:
-        text = content.decode()
+        # Windows writes two bytes a character, also into what its shell is given encoded.
+        is_wide = content[1:24:2].count(0) > 6
+        text = content.decode("utf-16-le" if is_wide else "utf-8")
     except UnicodeDecodeError:
         return None
+    text = text.lstrip("\ufeff")
     return text if len(text) >= 12 and (text.isprintable() or text.translate(_SPACES).isprintable()) else None
 
 

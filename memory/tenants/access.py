@@ -28,6 +28,8 @@ MAY: Final[dict[str, frozenset[str]]] = {
     "note.comment": WRITERS,
     "note.assign": REVIEWERS,
     "note.purge": ADMINS,
+    # Other members' own spaces, and only while the team's rule is on.
+    "note.read_private": ADMINS,
     "rule.manage": ADMINS,
     "session.read": EVERYONE | AGENT | DREAM,
     "session.delete": WRITERS | AGENT,

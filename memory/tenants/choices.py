@@ -126,6 +126,15 @@ KNOWN: Final[tuple[Known, ...]] = (
         unit="hour, 0 to 23",
     ),
     Known(
+        "private_reading",
+        "Privacy",
+        "Admins may read private notes",
+        "On: owners and admins can open the notes in any member's own space, read-only. Each reading stands in the"
+        " audit, and the member sees who read what. Off: nobody but the member can.",
+        lambda: "off",
+        kind="switch",
+    ),
+    Known(
         "alert_backlog_hours",
         "Alerts",
         "Sessions that wait for a dream",
@@ -265,6 +274,8 @@ def _check(tenant: Tenant, known: Known, value: str) -> None:
             raise Invalid(f"{known.label}: a whole number from {known.least} to {known.most:,}.")
         if known.name.startswith("retention_"):
             _check_retention(tenant, known.name, int(value))
+    elif known.kind == "switch" and value not in ("on", "off"):
+        raise Invalid(f"{known.label}: on or off.")
     elif known.name == "model":
         provider, colon, name = value.partition(":")
         if not colon or not name or provider not in ("anthropic", "openai", "openai-compatible"):

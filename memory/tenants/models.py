@@ -290,6 +290,12 @@ class AuditEntry(TenantOwned):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["tenant", "seq"], name="one_audit_entry_per_seq")]
+        indexes = [
+            # What a member is shown of who read their own notes: of millions of entries, a few.
+            models.Index(
+                fields=["before", "-seq"], condition=Q(action="note.read_private"), name="tenants_private_readings"
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.seq} {self.action}"

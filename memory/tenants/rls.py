@@ -38,6 +38,7 @@ CROSSINGS: Final = (
     "body_months",
     "retention_due",
     "blank_revision",
+    "redact_step",
 )
 
 

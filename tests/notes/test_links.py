@@ -86,7 +86,7 @@ def test_the_team_is_not_led_to_a_private_note(acme: Any, alice: Any) -> None:
 )
 def test_no_link_leaves_by_the_scheme_of_the_page(target: str) -> None:
     for text in (f"[d]({target})", f"![d]({target})", f"[d]\n\n[d]: {target}\n"):
-        for how in ({}, {"note_for": lambda path: None}):
+        for how in ({}, {"page_for": lambda path: None}):
             assert not re.search(r'href="[/\\]{2}', render(text, **how)), (text, how)
 
 

@@ -7,8 +7,8 @@ from django.utils import timezone
 from dream.models import Change, Run, Window
 from memory import ids
 from memory.events.models import Event, Project, ProjectRoot, Session
-from memory.notes import discussing, reporting, review, rules
-from memory.notes.models import Comment, Finding, Note, NoteReport, Proposal, Revision, Rule
+from memory.notes import discussing, drafts, reporting, review, rules
+from memory.notes.models import Autosaved, Comment, Finding, Note, NoteReport, Proposal, Revision, Rule
 from memory.notes.publish import digest
 from memory.notes.review import Draft, Evidence
 from memory.recall.models import Telling, ToldNote
@@ -76,6 +76,11 @@ def rule(tenant: Tenant, by: Member, glob: str = "general/acme-only/**", *, mode
 def report(of: Note, by: Member, reason: str = "acme-only: it is wrong") -> NoteReport:
     with rls.tenant_scope(str(of.tenant_id)):
         return reporting.report(of, reason=reason, by=member_actor(by))[0]
+
+
+def draft(by: Member, text: str, *, of: Note | None = None) -> Autosaved:
+    with rls.tenant_scope(str(by.tenant_id)):
+        return drafts.keep(drafts.Typed(text), note=of, seen=drafts.NONE, by=member_actor(by)).draft
 
 
 def rewritten(of: Note, by: Member, text: str) -> Revision:

@@ -1,5 +1,7 @@
 """Reading a note: its text, where it comes from, who was told."""
 
+import html
+import re
 from typing import Any
 
 import pytest
@@ -53,9 +55,32 @@ def test_an_unknown_revision_is_not_found(logged_in: Any, vera: Any, note: Any, 
     assert logged_in(vera).get(url(note), {"revision": revision}).status_code == 404
 
 
-def test_it_counts_the_sessions_that_were_told(logged_in: Any, acme: Any, vera: Any, note: Any) -> None:
-    made.telling(made.event(made.session(acme)), note)
-    assert "in 1 session" in logged_in(vera).get(url(note)).content.decode()
+def test_it_names_the_sessions_that_were_told(
+    logged_in: Any, acme: Any, vera: Any, note: Any, monkeypatch: Any
+) -> None:
+    first, second = (made.session(acme, key=key, last_prompt=f"Pay {key}") for key in ("one", "two"))
+    made.telling(made.event(first), note)
+    made.telling(made.event(first, seq=2), note)
+    made.telling(made.event(second), note)
+    browser = logged_in(vera)
+    page = browser.get(url(note)).content.decode()
+    assert "3 times, to 2 sessions" in page and "Pay one" in page and f"/t/acme/sessions/{second.public_id}/" in page
+    monkeypatch.setattr("memory.notes.views.TOLD_PAGE", 1)
+    listed = browser.get(f"{url(note)}told/").content.decode()
+    assert "Told 3 times, to 2 sessions" in listed and "Pay two" in listed and "Pay one" not in listed
+    more = re.search(r'href="([^"]*cursor=[^"]*)"', listed)
+    rest = browser.get(html.unescape(more[1]), headers={"HX-Request": "true", "HX-Target": "more"}).content.decode()
+    assert "Pay one" in rest and "Pay two" not in rest and "<!doctype" not in rest and "cursor=" not in rest
+
+
+def test_it_names_no_session_that_was_deleted(logged_in: Any, acme: Any, alice: Any, note: Any) -> None:
+    gone = made.session(acme, last_prompt="Gone words", member=alice)
+    made.telling(made.event(gone), note)
+    browser = logged_in(alice)
+    assert browser.post(f"/t/acme/sessions/{gone.public_id}/delete/").status_code == 302
+    for page in (url(note), f"{url(note)}told/"):
+        assert "Gone words" not in browser.get(page).content.decode()
+    assert "to no session yet" in browser.get(url(note)).content.decode()
 
 
 def test_it_says_that_a_change_waits(logged_in: Any, acme: Any, vera: Any, note: Any) -> None:

@@ -1,10 +1,13 @@
 """Writing a note by hand: whoever may approve publishes, others propose."""
 
+import html
+import re
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from memory import purging
 from memory.notes.models import Note, Proposal
 from memory.tenants import rls
 from tests.pages import made
@@ -53,14 +56,64 @@ def test_nothing_changed_proposes_nothing(logged_in: Any, acme: Any, mia: Any, n
         assert not Proposal.objects.exists()
 
 
-def test_a_lost_update_is_refused_and_keeps_the_words(logged_in: Any, alice: Any, bob: Any, note: Any) -> None:
+def test_a_lost_update_is_refused_and_shows_both(logged_in: Any, alice: Any, bob: Any, note: Any) -> None:
     made.rewritten(note, alice, made.TEXT.replace("three", "six"))
-    answer = logged_in(bob).post(url(note), {"text": "My words\n", "revision": "1"})
+    browser = logged_in(bob)
+    answer = browser.post(url(note), {"text": made.TEXT.replace("three", "nine"), "revision": "1"})
     page = answer.content.decode()
     assert answer.status_code == 409
-    assert "My words" in page and "at revision 2 now" in page
-    assert 'name="revision" value="1"' in page, "sending it again must not overwrite what was never seen"
+    assert "alice</bdi> saved revision 2" in page and "Try six times" in page and "Try nine times" in page
     assert current(note).text == made.TEXT.replace("three", "six")
+    both = typed(page, "text")
+    assert "<<<<<<< mine" in both and typed(page, "revision") == "2"
+    kept = browser.post(url(note), {"text": both, "revision": "2"})
+    assert kept.status_code == 422 and "still marks two versions" in kept.content.decode()
+    chosen = made.TEXT.replace("three", "nine")
+    assert browser.post(url(note), {"text": chosen, "revision": "2"}).status_code == 302
+    assert (current(note).text, current(note).number) == (chosen, 3)
+
+
+@pytest.mark.parametrize("role", ["bob", "mia"])
+def test_changes_in_other_places_are_merged_and_shown_before_they_are_saved(
+    logged_in: Any, teams: Any, alice: Any, note: Any, role: str
+) -> None:
+    made.rewritten(note, alice, made.TEXT.replace("three", "six"))
+    browser = logged_in(teams[role])
+    answer = browser.post(url(note), {"text": made.TEXT + "- Log each try\n", "revision": "1"})
+    page = answer.content.decode()
+    assert answer.status_code == 409 and "brought together" in page and current(note).number == 2
+    merged = typed(page, "text")
+    assert merged == made.TEXT.replace("three", "six") + "- Log each try\n"
+    assert browser.post(url(note), {"text": merged, "revision": typed(page, "revision")}).status_code == 302
+
+
+def test_fields_beside_each_other_are_places_of_their_own(logged_in: Any, alice: Any, bob: Any, note: Any) -> None:
+    made.rewritten(note, alice, made.TEXT.replace("How payments", "How all payments").replace("three", "six"))
+    mine = made.TEXT.replace("title: Retries", "title: Tries").replace("three", "nine")
+    page = logged_in(bob).post(url(note), {"text": mine, "revision": "1"}).content.decode()
+    both = typed(page, "text")
+    assert both.startswith("---\ntitle: Tries\ndescription: How all payments") and "<<<<<<< mine\n- Try nine" in both
+    clash = made.TEXT.replace("How payments", "How no payments")
+    page = logged_in(bob).post(url(note), {"text": clash, "revision": "1"}).content.decode()
+    assert typed(page, "text").startswith("---\ntitle: Retries\n<<<<<<< mine\ndescription: How no")
+
+
+def test_who_began_from_words_that_were_taken_out_sees_both(logged_in: Any, alice: Any, bob: Any, note: Any) -> None:
+    old = current(note)
+    made.rewritten(note, alice, made.TEXT.replace("three", "six"))
+    with rls.tenant_scope(str(note.tenant_id)):
+        purging.blank(old, "gone")
+    page = logged_in(bob).post(url(note), {"text": "My words\n", "revision": "1"}).content.decode()
+    assert "My words" in typed(page, "text") and "Try six times" in typed(page, "text")
+
+
+def typed(page: str, name: str) -> str:
+    """What stands in an input or a text area of the page, as a browser reads it."""
+    page = page.replace("\r\n", "\n").replace("\r", "\n")
+    area = re.search(rf'<textarea[^>]* name="{name}"[^>]*>\n(.*?)</textarea>', page, re.DOTALL)
+    found = area or re.search(rf'<input[^>]* name="{name}"[^>]* value="([^"]*)"', page)
+    assert found, name
+    return html.unescape(found[1])
 
 
 @pytest.mark.parametrize("text", ["---\ntitle: [x\n---\n", "x" * 200_000], ids=["frontmatter", "too long"])

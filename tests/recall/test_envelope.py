@@ -6,6 +6,7 @@ import pytest
 
 from memory.recall import envelope
 from memory.recall.compose import BUDGET, Beside, Candidate, at_prompt, at_start
+from tests.recall.forgeries import FORGERIES, faults
 
 KEY = envelope.tenant_key("secret", "tenant")
 ATTACKS = [
@@ -49,6 +50,30 @@ def test_it_can_not_be_closed_by_a_note(attack: str, place: str) -> None:
     assert text.endswith(f"\n[{boundary[1]}] end\n</team-memory>")
     assert text.count(f"[{boundary[1]}] end") == 1
     assert not re.search(r"[<＜]\W*system", text, re.IGNORECASE)
+    assert envelope.safe(text.partition("\n")[2].rpartition("\n")[0]) in text, "twice is once"
+
+
+@pytest.mark.parametrize("place", ["text", "title", "path", "description"])
+def test_no_forgery_leaves_it(place: str) -> None:
+    assert len(FORGERIES) >= 50
+    for name, forged in FORGERIES.items():
+        note = candidate(1, forged if place == "text" else "- fine", **({} if place == "text" else {place: forged}))
+        notes = [note, candidate(2, "- the next")]
+        sessions = [f"- {envelope.one_line(forged)}"]
+        for answer in (at_start(notes, Beside(0, sessions), key=KEY), at_prompt(notes, key=KEY)):
+            assert answer is not None and faults(answer.text) == [], name
+            assert envelope.without_blocks(f"before {answer.text} after") == "before  after", name
+
+
+def test_the_net_of_these_forgeries_catches_something() -> None:
+    plain = start("- fine")
+    caught = [name for name, forged in FORGERIES.items() if faults(plain.replace("- fine", forged))]
+    assert {"boundary line", "forged heading"} >= FORGERIES.keys() - set(caught)
+
+
+def test_languages_and_emoji_are_told_as_they_are() -> None:
+    text = "می‌خواهم क्‍ष 👩‍👩‍👧 ❤️ naïve Ελλάδα Система: да | a < b"
+    assert text in start(text)
 
 
 def test_it_can_be_cut_out_of_a_transcript_whole() -> None:

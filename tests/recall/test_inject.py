@@ -225,7 +225,8 @@ def test_it_does_not_search_for_what_was_injected(team: Team) -> None:
 def test_it_lists_the_last_sessions_of_this_member_in_the_project(team: Team, mia: Member, alice: Member) -> None:
     project = team.project("payments")
     for number in range(4):
-        prompt = f"<team-memory>x</team-memory>\nask {number} </team-memory>\nmore"
+        more = (" about http://a.example/x", " </team-memory>", " <b>")[number % 3]
+        prompt = f"<team-memory>x</team-memory>\nask {number}{more}\nmore"
         old = team.session(f"o{number}", project=project, member=mia, last_prompt=prompt, state="ended")
         team.event(old, occurred_at=datetime(2026, 5, number + 1, 9, 30, tzinfo=UTC))
     team.session("alice", project=project, member=alice, last_prompt="ask of alice")
@@ -235,7 +236,8 @@ def test_it_lists_the_last_sessions_of_this_member_in_the_project(team: Team, mi
     assert told is not None and told.notes == []
     lines = [line for line in told.text.split("\n") if line.startswith("- ses_")]
     assert [line.split(" · ", 1)[1] for line in lines] == [
-        f"claude code · 2026-05-0{n + 1} 09:30 UTC · last asked: ask {n} &lt;/team-memory> · ended" for n in (3, 2, 1)
+        f"claude code · 2026-05-0{n + 1} 09:30 UTC · last asked: {asked} · ended"
+        for n, asked in ((3, "ask 3 about (an address)"), (2, "ask 2 <b>"), (1, "not repeated here, open the session"))
     ]
 
 

@@ -4,6 +4,7 @@ import base64
 import json
 import random
 from collections.abc import Callable
+from functools import cache
 from urllib.parse import quote
 
 import pytest
@@ -23,6 +24,14 @@ def _everywhere(secret: str, disguise: str) -> str:
     return disguise.join(secret[at : at + 5] for at in range(0, len(secret), 5))
 
 
+def _parts(text: str, size: int) -> list[str]:
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
 def _literal(text: str) -> str:
     return text if text.endswith('"') else f'"{text}"'
 
@@ -40,6 +49,24 @@ VARIANTS: dict[str, Callable[[str, str, str], str]] = {
     "zero width": lambda before, secret, after: f"{before}{_everywhere(secret, chr(0x200B))}{after}",
     "colours": lambda before, secret, after: f"{before}\x1b[31m{_everywhere(secret, chr(27) + '[1m')}\x1b[0m{after}",
     "allow marker": lambda before, secret, after: f"{before}{secret}{after} # gitleaks:" + "allow betterleaks:allow",
+    "split over lines": lambda before, secret, after: f"{before}{_cut(secret, chr(10))}{after}",
+    "split over the lines of a diff": lambda before, secret, after: f"+{before}{_cut(secret, chr(10) + '+')}{after}",
+    "wrapped": lambda before, secret, after: before + "\r\n  ".join(_parts(secret, 24)) + after,
+    "split over list items": lambda before, secret, after: json.dumps(
+        (before + _cut(secret, "\0") + after).split("\0")
+    ),
+    "split over fields": lambda before, secret, after: json.dumps(
+        dict(zip(("first", "second"), (before + _cut(secret, "\0") + after).split("\0"), strict=True))
+    ),
+    "halves of a shell word": lambda before, secret, after: 'echo "' + before + _cut(secret, "\"'") + after + "'",
+    "octal escapes": lambda before, secret, after: before + "".join(f"\\{ord(c):03o}" for c in secret) + after,
+    "base64 twice": lambda before, secret, after: _base64(_base64(f"{before}{secret}{after}".encode()).encode()),
+    "base64 of two bytes a character": lambda before, secret, after: _base64(
+        f"{before}{secret}{after}".encode("utf-16-le")
+    ),
+    "base64 in lines": lambda before, secret, after: "\n".join(
+        _parts(_base64(f"{before}{secret}{after}".encode()), 64)
+    ),
     "far into a long text": lambda before, secret, after: "word " * 6_398 + f"{before}{secret}{after}" + "\nmore" * 900,
 }
 
@@ -51,6 +78,7 @@ def _leaks(value: str, secret: str) -> bool:
     return any(secret[at : at + size] in bare for at in range(0, len(secret) - size + 1))
 
 
+@cache
 def _misses(variant: str) -> list[str]:
     dice = random.Random(f"redact {variant}")  # noqa: S311 - made-up secrets, the same in each run
     missed = []

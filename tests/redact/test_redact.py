@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memory import redact
-from memory.redact import native, scan
+from memory.redact import binary, native, scan
 from tests.redact.kinds import sample
 
 redact.use_key(b"test")
@@ -190,3 +190,26 @@ def test_it_works_in_a_child_forked_after_the_first_scan() -> None:
     if child == 0:
         os._exit(0 if redact.clean_text(f"x {TOKEN}").redactions == 1 and redact.engine() == named else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_it_masks_secrets_in_bytes_that_are_no_text() -> None:
+    noise = random.Random(2).randbytes(3_000)  # noqa: S311 - noise, the same in each run
+    for told in (
+        TOKEN.encode(),
+        TOKEN.encode("utf-16-le"),
+        TOKEN.encode("utf-16-be"),
+        TOKEN[:20].encode() + b"\0" + TOKEN[20:].encode(),
+        b"name\0" + TOKEN.encode() + b"\0next",
+    ):
+        raw = noise + told + noise
+        masked, count = binary.masked(raw)
+        assert count and len(masked) == len(raw), told
+        assert TOKEN[10:24].encode() not in masked.replace(b"\0", b""), told
+        assert masked.startswith(noise[:2_990]) and masked.endswith(noise[10:])
+    assert binary.masked(noise) == (noise, 0)
+
+
+def test_it_leaves_files_that_hold_no_secret_alone() -> None:
+    for file in (Path(__file__).parents[2] / "static" / "vendor" / "htmx.min.js", SAMPLES / "hooks.jsonl.gz"):
+        raw = file.read_bytes()
+        assert binary.masked(raw) == (raw, 0), file.name

@@ -17,12 +17,23 @@ _ANSI: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1
 def one_line(text: str, limit: int = LIMIT) -> str:
     """The text on one line, cut at a word with an ellipsis where it is longer than `limit`."""
     # Far more than fits: what is dropped or shrinks must not let a 32 MB line be worked on whole.
-    flat = _SPACE.sub(" ", _HIDDEN.sub("", _ANSI.sub("", text[: limit * 40]))).strip()
+    text = text[: limit * 40]
+    flat = _SPACE.sub(" ", _HIDDEN.sub("", _ANSI.sub("", whole(text) if len(text) > limit else lines(text)))).strip()
     if len(flat) <= limit:
         return flat
     cut = flat[: limit - 1]
     at_word = cut.rfind(" ", limit * 3 // 4)
     return (cut[:at_word] if at_word > 0 else cut).rstrip(" ,;:–-") + "…"
+
+
+def lines(text: str) -> str:
+    """The text without secrets where it has more than one line: on one line, their halves would pass for words."""
+    return whole(text) if "\n" in text or "\r" in text else text
+
+
+def whole(text: str) -> str:
+    """The text without secrets: cut first, half a secret would pass for none."""
+    return str(redact.clean_text(text).value)
 
 
 def without_ansi(text: str) -> str:
@@ -62,7 +73,7 @@ def word(value: Any, *path: str) -> str:
 
 def quoted(text: str, limit: int = 110) -> str:
     """The first line with words in it of what somebody wrote, without markdown's signs, in quotes."""
-    for raw in text[:4000].splitlines():
+    for raw in lines(text[:4000]).splitlines():
         line = one_line(re.sub(r"^[\s#>*\-+|`]+|[`*_]{2,}|<!--.*?-->|<[a-zA-Z/][^>]{0,200}>", " ", raw), limit)
         if any(character.isalnum() for character in line):
             return f": “{line}”"

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from django.db import connection, transaction
 
+from memory import redact
 from memory.graph import endpoints, links, mentions
 from memory.graph.models import Trigger
 from memory.graph.record import Incoming, Recorded, record_trigger
@@ -104,7 +105,7 @@ def taken(endpoint: Endpoint, call: Call) -> Taken:
 def refused(endpoint: Endpoint, call: Call, problem: Problem) -> None:
     """Note a refusal in a transaction of its own, without the body."""
     note = _note(endpoint, call, Delivery.Status.REFUSED)
-    note.code, note.detail = problem.code[:60], problem.detail[:300]
+    note.code, note.detail = problem.code[:60], redact.brief(problem.detail, 300)
     with rls.tenant_scope(str(endpoint.tenant_id)):
         endpoints.delivered(endpoint, note)
 
@@ -217,7 +218,7 @@ def _note(endpoint: Endpoint, call: Call, status: str) -> Delivery:
 
 def _shown(text: str, most: int) -> str:
     """A header as it may be kept: senders that prove nothing write it too."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text.strip()[:most])
+    return redact.brief("".join(sign if sign.isprintable() else "\ufffd" for sign in text.strip()[: 4 * most]), most)
 
 
 def _noted(endpoint: Endpoint, call: Call, told: Taken, trigger: Trigger, status: str) -> Outcome:

@@ -58,16 +58,21 @@ class Migration(migrations.Migration):
             name='Autosaved',
             fields=[
                 ('id', models.UUIDField(default=memory.ids.new_key, editable=False, primary_key=True, serialize=False)),
+                ('public_id', models.CharField(default=memory.notes.models.draft_id, max_length=100)),
                 ('path', models.CharField(blank=True, max_length=300)),
+                ('is_private', models.BooleanField(default=False)),
                 ('text', models.TextField()),
+                ('message', models.CharField(blank=True, max_length=200)),
                 ('base', models.IntegerField(null=True)),
+                ('version', models.IntegerField(default=1)),
                 ('saved_at', models.DateTimeField(auto_now=True)),
-                ('member', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.member')),
+                ('member', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, related_name='drafts', to='tenants.member')),
                 ('note', models.ForeignKey(db_constraint=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='notes.note')),
                 ('tenant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.tenant')),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('member', 'note'), name='one_draft_per_note', nulls_distinct=False)],
+                'indexes': [models.Index(fields=['member', 'note', 'saved_at'], name='notes_draft_of_member')],
+                'constraints': [models.UniqueConstraint(fields=('public_id', 'tenant'), name='one_draft_per_id')],
             },
         ),
         migrations.CreateModel(
