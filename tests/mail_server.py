@@ -46,7 +46,8 @@ def mail_server(on_data: Callable[[int], str] = lambda number: TAKEN, **settings
     """A server that runs while the block does, and is the one of the settings."""
     box = Mailbox(on_data)
     port = free_port()
-    controller = Controller(box, hostname="127.0.0.1", port=port)
+    # On a busy machine its loop may start late.
+    controller = Controller(box, hostname="127.0.0.1", port=port, ready_timeout=60)
     controller.start()
     named = {"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": port, "EMAIL_USE_TLS": False, "EMAIL_USE_SSL": False}
     named["DEFAULT_FROM_EMAIL"] = "Team Memory <memory@example.org>"

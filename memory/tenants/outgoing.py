@@ -174,6 +174,9 @@ class _Wire:
         self.is_open = True
         if connection.sock is not None:
             self.open.append(connection.sock)
+        if self.is_late:
+            # The time was over before the connection stood.
+            self.cut()
 
     def cut(self) -> None:
         self.is_late = True
