@@ -36,6 +36,9 @@ VERSION = "1"
 WAIT_SECONDS = 1.4
 MAX_STDIN = 64 * 1024 * 1024
 MAX_EVENT = 24 * 1024 * 1024
+# Redacting and writing more than this takes longer than a harness should wait (0.2 s a MB on a slow machine).
+MAX_WHOLE = 4 * 1024 * 1024
+MAX_VALUES = 250_000
 IS_WINDOWS = os.name == "nt"
 
 # Where each harness takes text from the answer: only there is waiting of any use. Letters only, lower case.
@@ -1388,8 +1391,12 @@ def run_hook(arguments: Sequence[str]) -> bytes:
     """One hook call, as bytes for stdout."""
     if os.environ.get("TEAM_MEMORY_INTERNAL") or is_paused():
         return b""
-    raw = read_stdin()
-    payload = parsed(raw)
+    raw, is_cut = read_stdin()
+    is_large = len(raw) > MAX_WHOLE
+    # Every value costs a microsecond to parse, so millions of them are not.
+    payload = {} if is_large and raw.count(b",") > MAX_VALUES else parsed(raw)
+    if not payload and (is_cut or is_large):
+        payload = {**beginning(raw), **last_ids(raw)}
     if not payload:
         if raw.strip():
             # Its words stay out of the log: nobody knows what is in them.
@@ -1397,6 +1404,8 @@ def run_hook(arguments: Sequence[str]) -> bytes:
         return b""
     if payload.get("team_memory_internal") in (1, True, "1"):
         return b""
+    if is_cut or is_large:
+        payload = without_bodies(payload, len(raw))
     call = Call(flag(arguments, "--client") or "claude_code", flag(arguments, "--event"), payload)
     if is_doubled(call) or ignore_for(call.place, call.folder).hides(payload, call.place, call.folder):
         return b""
@@ -1426,11 +1435,112 @@ def flag(arguments: Sequence[str], name: str) -> str:
     return ""
 
 
-def read_stdin() -> bytes:
+def read_stdin() -> tuple[bytes, bool]:
+    """What the harness wrote, and whether more was to come: too much of it, or too late.
+
+    A harness may keep its end open, so a whole object is enough; one that goes on writing is not waited for.
+    """
+    import _thread  # threading takes 2 ms to import
+
     stream = sys.stdin
     if stream is None or stream.isatty():
-        return b""
-    return stream.buffer.read(MAX_STDIN)
+        return b"", False
+    buffer: Any = stream.buffer
+    parts: list[bytes] = []
+    ended: list[bool] = []
+    came = _thread.allocate_lock()
+    came.acquire()
+
+    def read() -> None:
+        size = 0
+        try:
+            # A pipe can't be asked with a timeout on Windows; a thread may wait for it anywhere.
+            while size <= MAX_STDIN:
+                part = buffer.read1(1024 * 1024)
+                if not part:
+                    ended.append(True)
+                    break
+                parts.append(part)
+                size += len(part)
+                if came.locked():
+                    came.release()
+        except (OSError, ValueError):
+            ended.append(True)
+        ended.append(False)
+        if came.locked():
+            came.release()
+
+    _thread.start_new_thread(read, ())
+    until, tried = deadline() - 0.3, 0
+    while not ended:
+        left = until - time.monotonic()
+        if left <= 0:
+            break
+        if not came.acquire(timeout=min(left, 0.05)) and len(parts) != tried:
+            tried = len(parts)
+            raw = b"".join(parts)
+            if not raw.rstrip(b" \t\r\n\0").endswith(b"}"):
+                continue
+            if len(raw) > MAX_WHOLE:
+                return raw, True
+            if parsed(raw):
+                return raw, False
+    return b"".join(parts), not (ended and ended[0])
+
+
+def beginning(raw: bytes) -> dict[str, Any]:
+    """The fields that stand whole before the place where a payload was cut off."""
+    text = raw[:MAX_WHOLE].decode("utf-8-sig", "replace").lstrip()
+    decoder, found, at = json.JSONDecoder(strict=False), {}, 1
+    try:
+        while text[:1] == "{":
+            name, at = decoder.raw_decode(text, _past(text, at, ","))
+            value, at = decoder.raw_decode(text, _past(text, at, ":"))
+            # A number at the very end may be the half of one.
+            if isinstance(name, str) and at < len(text):
+                found[name] = value
+    except (ValueError, IndexError, RecursionError):
+        pass
+    return found
+
+
+def last_ids(raw: bytes) -> dict[str, Any]:
+    """The ids that harnesses write behind a body. Inside of a string their quotes would be escaped."""
+    end = raw[-4096:].decode("utf-8", "replace")
+    return dict(re.findall(r'"(session_id|tool_use_id|tool_call_id|turn_id|prompt_id)"\s*:\s*"([^"\\]{1,200})"', end))
+
+
+def _past(text: str, at: int, mark: str) -> int:
+    """The place behind blanks and a mark."""
+    while text[at] in " \t\r\n" + mark:
+        at += 1
+    return at
+
+
+def without_bodies(payload: dict[str, Any], size: int) -> dict[str, Any]:
+    """The same event, by its short fields: what happened, where and in which session. The body is dropped, not it."""
+    kept: dict[str, Any] = {}
+    for name, value in payload.items():
+        if isinstance(value, str) and len(value) > 2_000:
+            kept[name] = _cut_value(value, 900)
+        elif isinstance(value, (dict, list)) and not _is_short(value):
+            kept[name] = {"dropped": "too long"} if isinstance(value, dict) else []
+        else:
+            kept[name] = value
+        if len(kept) >= 200:
+            break
+    kept["team_memory_dropped"] = f"The body of {size:,} bytes or more was dropped before it was sent."
+    return kept
+
+
+def _is_short(value: Any) -> bool:
+    room, waiting = 20_000, [value]
+    while waiting and room > 0:
+        one = waiting.pop()
+        room -= len(one) + 8 if isinstance(one, (str, dict, list)) else 8
+        if isinstance(one, (dict, list)) and room > 0:
+            waiting += [*one, *one.values()] if isinstance(one, dict) else one
+    return room > 0
 
 
 def parsed(raw: bytes) -> dict[str, Any]:
