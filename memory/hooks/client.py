@@ -3337,7 +3337,7 @@ def _doctor_server(found: Findings, target: Target) -> None:
         return
     found.good("the server answers")
     _doctor_clock(found, got)
-    key = ask("GET", target, "/api/v1/sessions?limit=1", wait=5.0)
+    key = ask("GET", target, "/api/v1/sessions?order=latest&limit=1", wait=5.0)
     if key.status == 401:
         found.bad("the key is not valid", "make a new one on the Connect page and install again with it")
     elif key.status not in (200, 403):
