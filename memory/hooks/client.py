@@ -3554,7 +3554,12 @@ def search(options: Any) -> int:
 def delete_session(options: Any) -> int:
     from urllib.parse import quote
 
-    got = ask("DELETE", _target(), f"/api/v1/sessions/{quote(options.id, safe='')}", wait=30.0)
+    target = _target()
+    print(f"{options.id} and all that came from it alone go out of the memory at {target.url}, for good.")
+    if not agreed(options, "Delete it?"):
+        print("Nothing was changed.")
+        return 1
+    got = ask("DELETE", target, f"/api/v1/sessions/{quote(options.id, safe='')}", wait=30.0)
     if got.status == 405:
         raise Refused("This server deletes no sessions by key. Ask an owner or admin of your team to purge it.")
     if got.status not in (200, 202, 204):
@@ -3611,6 +3616,7 @@ def command_main(arguments: Sequence[str]) -> int:
     one.add_argument("--limit", type=int, default=10)
     one = command("delete-session", delete_session, "Take a session and all that came from it out of the memory.")
     one.add_argument("id")
+    one.add_argument("--yes", action="store_true", help="do not ask")
     one = command("digest", digest, "The digest of a file, or of a git checkout as it is now.")
     one.add_argument("path", nargs="?", default=".")
     one = command("watch", watch, "Tell the cache which files of a folder change outside the agents, until stopped.")

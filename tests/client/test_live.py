@@ -127,12 +127,15 @@ def test_doctor_search_recall_and_delete(live: str, acme: Tenant, agent: Agent, 
     assert missing.returncode == 1
     assert missing.stderr.startswith(b"Unknown id")
     [session] = api(agent).get("sessions").json()["items"]
+    unasked = machine.run("delete-session", session["id"])
+    assert unasked.returncode == 1 and b"--yes" in unasked.stderr
     later = {"session_id": "later", "hook_event_name": "SessionStart", "source": "startup", "cwd": "/src/x"}
     machine.hook("claude_code", "SessionStart", later)
     newest = api(agent).get("sessions?order=latest").json()
     assert [one["id"] for one in newest["items"]][1:] == [session["id"]]
     assert newest["items"][0]["id"].encode() in machine.run("doctor").stdout
-    assert machine.run("delete-session", "ses_nothing").returncode == 1
+    assert machine.run("delete-session", session["id"], "--yes").returncode == 0
+    assert machine.run("delete-session", "ses_nothing", "--yes").returncode == 1
     machine.connect(live, agent.secret[:-1] + "x")
     assert b"the key is not valid" in machine.run("doctor").stdout
 
