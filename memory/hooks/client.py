@@ -2954,6 +2954,7 @@ def _folders(path: str) -> list[str]:
 
 # A block of AGENTS.md or CLAUDE.md between two comments. What stands around it is never touched. The digest in the
 # first comment is of what was written, so that anyone's edit shows, on any machine that has the file by git.
+MAX_KEPT = 2_000_000
 _KEPT = Pattern(
     r"(?s)<!-- >>> team-memory space=(\S+) gap=([0-2]) sha256=([0-9a-f]{16})[^\n]*-->\r?\n"
     r"(.*?)\r?\n?<!-- <<< team-memory -->"
@@ -3086,13 +3087,31 @@ def fetched_block(path: str, space: str, size: int, wait: float) -> tuple[Target
     return target, got.body.decode("utf-8", "replace").replace("\r\n", "\n").strip("\n")
 
 
+def keepable(path: str) -> bytes | None:
+    """What stands in a file that is to be kept, None where there is none yet. Raises Refused.
+
+    A pipe or a device is never opened: that alone could wait for ever.
+    """
+    import stat
+
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise Refused(f"{path} is no file. Name one, such as AGENTS.md.")
+    if found.st_size > MAX_KEPT:
+        raise Refused(f"{path} has {found.st_size:,} bytes; a file that is kept has {MAX_KEPT:,} at most.")
+    return read_bytes(path)
+
+
 def keep_file(options: Any) -> int:
     """Write or renew the block of a file, and keep it in step from then on."""
     path = os.path.realpath(options.path)
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path)):
         raise Refused(f"{options.path} is no file. Name one, such as AGENTS.md.")
     known = kept().get(path, {})
-    raw = read_bytes(path)
+    raw = keepable(path)
     text = _decoded(path, raw)
     block = block_in(path, text)
     space = options.space or (block.space if block else "team")
@@ -3211,7 +3230,7 @@ def unkeep_file(options: Any) -> int:
 
 def unkept(path: str, entry: dict[str, Any]) -> Change:
     """How a file is without its block; None where `keep` made it and nobody wrote to it since."""
-    raw = read_bytes(path)
+    raw = keepable(path)
     if raw is None:
         return Change("keep", path, None, None)
     rest = without_block(path, _decoded(path, raw)).encode("utf-8")
@@ -3253,7 +3272,7 @@ def refresh(folder: str) -> None:
 
 def _refreshed(path: str, entry: dict[str, Any]) -> bool:
     """True while the file is to be kept: whoever takes the block out by hand wants it no more. Raises Refused."""
-    raw = read_bytes(path)
+    raw = keepable(path)
     text = _decoded(path, raw)
     block = block_in(path, text)
     if block is None:
