@@ -5,6 +5,7 @@ isolation tests would pass for nothing. The migrator cleans afterwards.
 """
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -203,13 +204,20 @@ def served(port: int = 0) -> Iterator[str]:
     address = f"http://127.0.0.1:{port}"
     environment = {**os.environ, "TEAM_MEMORY_PUBLIC_URL": address}
     command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--port", str(port), "memory.wsgi:application"]
-    server = subprocess.Popen(command, env=environment, cwd=database.ROOT, stdout=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        command, env=environment, cwd=database.ROOT, stdout=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         _await(address + "/healthz", server)
         yield address
     finally:
         server.terminate()
-        server.wait(20)
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            # Its workers are in its session, and would stay without it.
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait(20)
 
 
 @pytest.fixture(scope="session")

@@ -115,24 +115,35 @@ def project_list(request: Any) -> Response:
 
 @extend_schema(
     operation_id="sessions_list",
-    parameters=[LIMIT, CURSOR, OpenApiParameter("project", OpenApiTypes.STR, description="Only this project's")],
+    parameters=[
+        *(LIMIT, CURSOR),
+        OpenApiParameter("project", OpenApiTypes.STR, description="Only this project's"),
+        OpenApiParameter(
+            "order",
+            OpenApiTypes.STR,
+            enum=["begun", "latest"],
+            description="begun (the default): the first that began first; latest: the one of the newest event first",
+        ),
+    ],
     responses=page_of("SessionPage", SessionOut),
     tags=["events"],
 )
 @api_view(["GET"])
 @needs("session.read")
 def session_list(request: Any) -> Response:
-    """Sessions of the team, in the order in which they began."""
-    project_id = request.GET.get("project", "")
-    page = Page.asked(request.GET, scope=f"{request.tenant.pk}:sessions:{project_id}", known=["project"])
-    rows = request.tenant.sessions.select_related("project", "member", "resumed_from").order_by(
-        "first_received_at", "pk"
-    )
+    """Sessions of the team, in the order in which they began, or the one with the newest event first."""
+    project_id, order = request.GET.get("project", ""), request.GET.get("order", "begun")
+    # A cursor of one order is none of the other; those of the default are as they were.
+    scope = f"{request.tenant.pk}:sessions:{project_id}" + (":latest" if order == "latest" else "")
+    page = Page.asked(request.GET, scope=scope, known=["project", "order"])
+    if order not in ("begun", "latest"):
+        raise Problem(400, "invalid_order", "order is begun or latest.")
+    rows = request.tenant.sessions.select_related("project", "member", "resumed_from")
     if project_id:
         rows = rows.filter(project=_the(request.tenant, request.tenant.projects.all(), project_id))
-    return Response(
-        page.of(_after(rows, page, "first_received_at"), position=_at("first_received_at"), show=session_out)
-    )
+    field = "last_received_at" if order == "latest" else "first_received_at"
+    found = _before(rows, page, field) if order == "latest" else _after(rows.order_by(field, "pk"), page, field)
+    return Response(page.of(found, position=_at(field), show=session_out))
 
 
 @api_view(["GET"])
@@ -294,6 +305,14 @@ def _after(rows: Any, page: Page, field: str) -> list[Any]:
         at, pk = page.after
         rows = rows.filter(Q(**{f"{field}__gte": at}) & (Q(**{f"{field}__gt": at}) | Q(pk__gt=pk)))
     return list(rows[: page.limit + 1])
+
+
+def _before(rows: Any, page: Page, field: str) -> list[Any]:
+    """Up to limit + 1 rows after the cursor, the latest first."""
+    if page.after:
+        at, pk = page.after
+        rows = rows.filter(Q(**{f"{field}__lte": at}) & (Q(**{f"{field}__lt": at}) | Q(pk__lt=pk)))
+    return list(rows.order_by(f"-{field}", "-pk")[: page.limit + 1])
 
 
 describe(

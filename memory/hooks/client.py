@@ -36,6 +36,9 @@ VERSION = "1"
 WAIT_SECONDS = 1.4
 MAX_STDIN = 64 * 1024 * 1024
 MAX_EVENT = 24 * 1024 * 1024
+# Redacting and writing more than this takes longer than a harness should wait (0.2 s a MB on a slow machine).
+MAX_WHOLE = 4 * 1024 * 1024
+MAX_VALUES = 250_000
 IS_WINDOWS = os.name == "nt"
 
 # Where each harness takes text from the answer: only there is waiting of any use. Letters only, lower case.
@@ -1388,8 +1391,12 @@ def run_hook(arguments: Sequence[str]) -> bytes:
     """One hook call, as bytes for stdout."""
     if os.environ.get("TEAM_MEMORY_INTERNAL") or is_paused():
         return b""
-    raw = read_stdin()
-    payload = parsed(raw)
+    raw, is_cut = read_stdin()
+    is_large = len(raw) > MAX_WHOLE
+    # Every value costs a microsecond to parse, so millions of them are not.
+    payload = {} if is_large and raw.count(b",") > MAX_VALUES else parsed(raw)
+    if not payload and (is_cut or is_large):
+        payload = {**beginning(raw), **last_ids(raw)}
     if not payload:
         if raw.strip():
             # Its words stay out of the log: nobody knows what is in them.
@@ -1397,6 +1404,8 @@ def run_hook(arguments: Sequence[str]) -> bytes:
         return b""
     if payload.get("team_memory_internal") in (1, True, "1"):
         return b""
+    if is_cut or is_large:
+        payload = without_bodies(payload, len(raw))
     call = Call(flag(arguments, "--client") or "claude_code", flag(arguments, "--event"), payload)
     if is_doubled(call) or ignore_for(call.place, call.folder).hides(payload, call.place, call.folder):
         return b""
@@ -1426,11 +1435,112 @@ def flag(arguments: Sequence[str], name: str) -> str:
     return ""
 
 
-def read_stdin() -> bytes:
+def read_stdin() -> tuple[bytes, bool]:
+    """What the harness wrote, and whether more was to come: too much of it, or too late.
+
+    A harness may keep its end open, so a whole object is enough; one that goes on writing is not waited for.
+    """
+    import _thread  # threading takes 2 ms to import
+
     stream = sys.stdin
     if stream is None or stream.isatty():
-        return b""
-    return stream.buffer.read(MAX_STDIN)
+        return b"", False
+    buffer: Any = stream.buffer
+    parts: list[bytes] = []
+    ended: list[bool] = []
+    came = _thread.allocate_lock()
+    came.acquire()
+
+    def read() -> None:
+        size = 0
+        try:
+            # A pipe can't be asked with a timeout on Windows; a thread may wait for it anywhere.
+            while size <= MAX_STDIN:
+                part = buffer.read1(1024 * 1024)
+                if not part:
+                    ended.append(True)
+                    break
+                parts.append(part)
+                size += len(part)
+                if came.locked():
+                    came.release()
+        except (OSError, ValueError):
+            ended.append(True)
+        ended.append(False)
+        if came.locked():
+            came.release()
+
+    _thread.start_new_thread(read, ())
+    until, tried = deadline() - 0.3, 0
+    while not ended:
+        left = until - time.monotonic()
+        if left <= 0:
+            break
+        if not came.acquire(timeout=min(left, 0.05)) and len(parts) != tried:
+            tried = len(parts)
+            raw = b"".join(parts)
+            if not raw.rstrip(b" \t\r\n\0").endswith(b"}"):
+                continue
+            if len(raw) > MAX_WHOLE:
+                return raw, True
+            if parsed(raw):
+                return raw, False
+    return b"".join(parts), not (ended and ended[0])
+
+
+def beginning(raw: bytes) -> dict[str, Any]:
+    """The fields that stand whole before the place where a payload was cut off."""
+    text = raw[:MAX_WHOLE].decode("utf-8-sig", "replace").lstrip()
+    decoder, found, at = json.JSONDecoder(strict=False), {}, 1
+    try:
+        while text[:1] == "{":
+            name, at = decoder.raw_decode(text, _past(text, at, ","))
+            value, at = decoder.raw_decode(text, _past(text, at, ":"))
+            # A number at the very end may be the half of one.
+            if isinstance(name, str) and at < len(text):
+                found[name] = value
+    except (ValueError, IndexError, RecursionError):
+        pass
+    return found
+
+
+def last_ids(raw: bytes) -> dict[str, Any]:
+    """The ids that harnesses write behind a body. Inside of a string their quotes would be escaped."""
+    end = raw[-4096:].decode("utf-8", "replace")
+    return dict(re.findall(r'"(session_id|tool_use_id|tool_call_id|turn_id|prompt_id)"\s*:\s*"([^"\\]{1,200})"', end))
+
+
+def _past(text: str, at: int, mark: str) -> int:
+    """The place behind blanks and a mark."""
+    while text[at] in " \t\r\n" + mark:
+        at += 1
+    return at
+
+
+def without_bodies(payload: dict[str, Any], size: int) -> dict[str, Any]:
+    """The same event, by its short fields: what happened, where and in which session. The body is dropped, not it."""
+    kept: dict[str, Any] = {}
+    for name, value in payload.items():
+        if isinstance(value, str) and len(value) > 2_000:
+            kept[name] = _cut_value(value, 900)
+        elif isinstance(value, (dict, list)) and not _is_short(value):
+            kept[name] = {"dropped": "too long"} if isinstance(value, dict) else []
+        else:
+            kept[name] = value
+        if len(kept) >= 200:
+            break
+    kept["team_memory_dropped"] = f"The body of {size:,} bytes or more was dropped before it was sent."
+    return kept
+
+
+def _is_short(value: Any) -> bool:
+    room, waiting = 20_000, [value]
+    while waiting and room > 0:
+        one = waiting.pop()
+        room -= len(one) + 8 if isinstance(one, (str, dict, list)) else 8
+        if isinstance(one, (dict, list)) and room > 0:
+            waiting += [*one, *one.values()] if isinstance(one, dict) else one
+    return room > 0
 
 
 def parsed(raw: bytes) -> dict[str, Any]:
@@ -2844,6 +2954,7 @@ def _folders(path: str) -> list[str]:
 
 # A block of AGENTS.md or CLAUDE.md between two comments. What stands around it is never touched. The digest in the
 # first comment is of what was written, so that anyone's edit shows, on any machine that has the file by git.
+MAX_KEPT = 2_000_000
 _KEPT = Pattern(
     r"(?s)<!-- >>> team-memory space=(\S+) gap=([0-2]) sha256=([0-9a-f]{16})[^\n]*-->\r?\n"
     r"(.*?)\r?\n?<!-- <<< team-memory -->"
@@ -2976,13 +3087,31 @@ def fetched_block(path: str, space: str, size: int, wait: float) -> tuple[Target
     return target, got.body.decode("utf-8", "replace").replace("\r\n", "\n").strip("\n")
 
 
+def keepable(path: str) -> bytes | None:
+    """What stands in a file that is to be kept, None where there is none yet. Raises Refused.
+
+    A pipe or a device is never opened: that alone could wait for ever.
+    """
+    import stat
+
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise Refused(f"{path} is no file. Name one, such as AGENTS.md.")
+    if found.st_size > MAX_KEPT:
+        raise Refused(f"{path} has {found.st_size:,} bytes; a file that is kept has {MAX_KEPT:,} at most.")
+    return read_bytes(path)
+
+
 def keep_file(options: Any) -> int:
     """Write or renew the block of a file, and keep it in step from then on."""
     path = os.path.realpath(options.path)
     if os.path.isdir(path) or not os.path.isdir(os.path.dirname(path)):
         raise Refused(f"{options.path} is no file. Name one, such as AGENTS.md.")
     known = kept().get(path, {})
-    raw = read_bytes(path)
+    raw = keepable(path)
     text = _decoded(path, raw)
     block = block_in(path, text)
     space = options.space or (block.space if block else "team")
@@ -3101,7 +3230,7 @@ def unkeep_file(options: Any) -> int:
 
 def unkept(path: str, entry: dict[str, Any]) -> Change:
     """How a file is without its block; None where `keep` made it and nobody wrote to it since."""
-    raw = read_bytes(path)
+    raw = keepable(path)
     if raw is None:
         return Change("keep", path, None, None)
     rest = without_block(path, _decoded(path, raw)).encode("utf-8")
@@ -3143,7 +3272,7 @@ def refresh(folder: str) -> None:
 
 def _refreshed(path: str, entry: dict[str, Any]) -> bool:
     """True while the file is to be kept: whoever takes the block out by hand wants it no more. Raises Refused."""
-    raw = read_bytes(path)
+    raw = keepable(path)
     text = _decoded(path, raw)
     block = block_in(path, text)
     if block is None:
@@ -3227,7 +3356,7 @@ def _doctor_server(found: Findings, target: Target) -> None:
         return
     found.good("the server answers")
     _doctor_clock(found, got)
-    key = ask("GET", target, "/api/v1/sessions?limit=1", wait=5.0)
+    key = ask("GET", target, "/api/v1/sessions?order=latest&limit=1", wait=5.0)
     if key.status == 401:
         found.bad("the key is not valid", "make a new one on the Connect page and install again with it")
     elif key.status not in (200, 403):
@@ -3444,7 +3573,12 @@ def search(options: Any) -> int:
 def delete_session(options: Any) -> int:
     from urllib.parse import quote
 
-    got = ask("DELETE", _target(), f"/api/v1/sessions/{quote(options.id, safe='')}", wait=30.0)
+    target = _target()
+    print(f"{options.id} and all that came from it alone go out of the memory at {target.url}, for good.")
+    if not agreed(options, "Delete it?"):
+        print("Nothing was changed.")
+        return 1
+    got = ask("DELETE", target, f"/api/v1/sessions/{quote(options.id, safe='')}", wait=30.0)
     if got.status == 405:
         raise Refused("This server deletes no sessions by key. Ask an owner or admin of your team to purge it.")
     if got.status not in (200, 202, 204):
@@ -3501,6 +3635,7 @@ def command_main(arguments: Sequence[str]) -> int:
     one.add_argument("--limit", type=int, default=10)
     one = command("delete-session", delete_session, "Take a session and all that came from it out of the memory.")
     one.add_argument("id")
+    one.add_argument("--yes", action="store_true", help="do not ask")
     one = command("digest", digest, "The digest of a file, or of a git checkout as it is now.")
     one.add_argument("path", nargs="?", default=".")
     one = command("watch", watch, "Tell the cache which files of a folder change outside the agents, until stopped.")

@@ -60,7 +60,10 @@ def search(by: Caller, asked: Mapping[str, Any]) -> dict[str, Any]:
 def expand(by: Caller, asked: Mapping[str, Any]) -> dict[str, Any]:
     """The text behind an id: its beginning, some lines of it, or the lines that match."""
     public_id = asked["id"]
-    raw, about = _behind(by, public_id, asked.get("part"))
+    part = asked.get("part")
+    raw, about = _behind(by, public_id, part)
+    if part not in (None, about["part"]):
+        raise Problem(422, "no_such_part", f"{public_id} has one part, {about['part']}. Leave part out.", id=public_id)
     first = 1
     if "lines" in asked:
         piece = slices.lines(raw, asked["lines"])

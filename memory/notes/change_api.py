@@ -87,7 +87,12 @@ def export(request: Request) -> HttpResponse:
     summary="Take a zip of notes in, in any layout: by a person at once, by a key as proposals; conflicts are proposed",
     parameters=[OpenApiParameter("space", str)],
     request=_ZIP,
-    responses={200: shapes.ImportOut, 202: shapes.ImportOut, 422: OpenApiResponse(description="refused as a whole")},
+    responses={
+        200: shapes.ImportOut,
+        202: shapes.ImportOut,
+        422: OpenApiResponse(description="refused as a whole"),
+        503: OpenApiResponse(description="`partly_imported`: counts and items say what is in; send the same again"),
+    },
 )
 @api_view(["POST"])
 @needs("note.propose")
@@ -99,12 +104,12 @@ def take_in(request: Request) -> Response:
     except bundle.InvalidBundle as error:
         raise Problem(422, error.code, str(error)) from None
     into = importing.Space(request.tenant, space.member, request.actor)  # type: ignore[attr-defined]
-    items = importing.take(read, into)
-    said = {
-        "signature": read.signature,
-        "counts": importing.counts(items),
-        "items": [asdict(one) for one in items],
-    }
+    items = importing.take(read, into, request.work)  # type: ignore[attr-defined]
+    counts = importing.counts(items)
+    said = {"signature": read.signature, "counts": counts, "items": [asdict(one) for one in items]}
+    if failed := counts.get("failed"):
+        advice = f"{failed:,} of {len(items):,} files could not be stored; the others are in. Send the same again."
+        raise Problem(503, "partly_imported", advice, headers={"Retry-After": "2"}, **said)
     return Response(said, status=202 if any(one.proposal for one in items) else 200)
 
 

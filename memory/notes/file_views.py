@@ -13,6 +13,7 @@ from memory.notes.importing import Imported
 from memory.notes.reading import plain_words
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs, require
+from memory.tenants.rls import Work
 
 LAYOUTS: Final = {
     "markdown": ("Markdown", "One file a note, in the folders of its path"),
@@ -21,6 +22,7 @@ LAYOUTS: Final = {
 }
 # What became of a file, the pressing ones first: the word on the page, and its colour.
 OUTCOMES: Final = {
+    "failed": ("Not stored, bring it again", "bad"),
     "refused": ("Left out", "bad"),
     "conflict": ("Conflict, proposed", "warn"),
     "proposed": ("Proposed", "accent"),
@@ -51,7 +53,7 @@ def note_files(request: TenantRequest, slug: str) -> HttpResponse:
         return shown(request, {"problem": "That is more than 32 MB; bring it in by parts."}, status=422)
     into = importing.Space(request.tenant, the_space(request, request.POST.get("space", "")).member, request.actor)
     try:
-        items, signatures = brought(files, into)
+        items, signatures = brought(files, into, request.work)
     except bundle.InvalidBundle as refused:
         return shown(request, {"problem": f"Nothing was taken in. {refused}"}, status=422)
     order = list(OUTCOMES)
@@ -70,12 +72,14 @@ def note_files(request: TenantRequest, slug: str) -> HttpResponse:
     )
 
 
-def brought(files: list[UploadedFile], into: importing.Space) -> tuple[list[Imported], list[str]]:
+def brought(files: list[UploadedFile], into: importing.Space, work: Work) -> tuple[list[Imported], list[str]]:
     """What became of every file, and what the archives' signatures are worth. Raises InvalidBundle."""
     read = [(file.name or "", file.read()) for file in files]
     archives = [bundle.read(raw) for name, raw in read if not importing.is_foreign(name)]
-    items = [one for archive in archives for one in importing.take(archive, into)]
-    items += [importing.take_foreign(name, raw, into) for name, raw in read if importing.is_foreign(name)]
+    if sum(len(archive.files) for archive in archives) > bundle.MAX_FILES:
+        raise bundle.InvalidBundle("too_many_files", f"Bring {bundle.MAX_FILES:,} notes at a time, not more.")
+    items = [one for archive in archives for one in importing.take(archive, into, work)]
+    items += importing.take_all_foreign([one for one in read if importing.is_foreign(one[0])], into, work)
     return items, [SIGNATURES[archive.signature] for archive in archives]
 
 

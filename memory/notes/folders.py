@@ -17,13 +17,14 @@ from typing import Any, Final
 import orjson
 
 from memory.notes import exporting, importing, merging, paths, review, rules
-from memory.notes.bundle import MAX_FILE, MAX_FILES, File
+from memory.notes.bundle import MAX_FILE, File
 from memory.notes.importing import Space
 from memory.notes.models import Note
 from memory.tenants.access import Actor, Refused
 from memory.tenants.models import Member, Tenant
 from memory.tenants.rls import tenant_scope
 
+MAX_NOTES: Final = 10_000
 STATE: Final = Path(".team-memory") / "notes.json"
 
 
@@ -179,8 +180,8 @@ def _read(root: Path) -> Iterator[tuple[str, tuple[paths.NotePath, str]]]:
                         raise BadFolder(f"{found[0]} and {seen[found[0].key]} are one note; keep one of them.")
                     seen[found[0].key] = found[0].shown
                     yield found[0].key, found
-    if len(seen) > MAX_FILES:
-        raise BadFolder(f"A folder may hold {MAX_FILES:,} notes.")
+    if len(seen) > MAX_NOTES:
+        raise BadFolder(f"A folder may hold {MAX_NOTES:,} notes.")
 
 
 def _file(root: Path, file: Path) -> tuple[paths.NotePath, str]:

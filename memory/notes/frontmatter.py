@@ -7,6 +7,7 @@ tags or duplicate keys, at most 4 KB and 4 levels. Reading never changes a byte;
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -120,7 +121,7 @@ def check(document: Document, *, by_person: bool = False) -> list[Problem]:
     if size > limit:
         advice = f"The note has {size} bytes; split it, or shorten it to {limit // 1024} KB."
         problems.append(Problem("note_too_long", "", advice))
-    if not document.body.strip():
+    if not _shows_something(document.body):
         problems.append(Problem("empty_body", "", "Write something below the frontmatter."))
     if document.frontmatter is None and _is_unclosed(document.body):
         advice = "The frontmatter opened on line 1 is never closed; add a line --- after it."
@@ -128,6 +129,11 @@ def check(document: Document, *, by_person: bool = False) -> list[Problem]:
     for name, longest in (("title", MAX_TITLE), ("description", MAX_DESCRIPTION), ("kind", MAX_KIND)):
         problems += _check_line(name, document.fields.get(name, ""), longest)
     return problems + _check_tags(document.fields.get("tags", []))
+
+
+def _shows_something(body: str) -> bool:
+    """Whether a reader sees anything. U+FFFD is what a character became that no text may hold."""
+    return any(letter != "\ufffd" and unicodedata.category(letter)[0] not in "CZ" for letter in body)
 
 
 def _block(plain: str) -> tuple[str, int] | None:

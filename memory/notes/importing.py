@@ -3,17 +3,29 @@
 The manifest says which text each file was exported as; that revision is the common ancestor.
 """
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from django.db import DatabaseError, OperationalError
 
 from memory.notes import foreign, merging, paths, review, rules, texts
 from memory.notes.bundle import Bundle, File
 from memory.notes.holding import LostUpdate, live
 from memory.notes.models import Note
 from memory.notes.review import Draft
+from memory.tenants import audit
 from memory.tenants.access import Actor, Refused
 from memory.tenants.models import Member, Tenant
+from memory.tenants.races import is_race
+from memory.tenants.rls import Work
+
+log = logging.getLogger(__name__)
+# Files a transaction: a second of work or less, and what it has locked is free again.
+AT_ONCE: Final = 25
 
 
 @dataclass(frozen=True)
@@ -40,9 +52,47 @@ class Space:
         return rows.select_related("current").first()
 
 
-def take(bundle: Bundle, space: Space, *, reason: str = "Imported.") -> list[Imported]:
-    """Every file with what became of it, in order of the path. Importing the same twice changes nothing."""
-    return [bring(file, space, reason=reason) for file in sorted(bundle.files, key=lambda one: one.path.key)]
+def take(bundle: Bundle, space: Space, work: Work, *, reason: str = "Imported.") -> list[Imported]:
+    """Every file with what became of it, in order of the path. Importing the same twice changes nothing.
+
+    It commits a few files at a time, so that nobody waits for all of them. What is in stays in, whatever becomes of
+    the rest: a file that the database refuses is `failed`, and is taken in when the same is sent again.
+    """
+    files = sorted(bundle.files, key=lambda one: one.path.key)
+    return _by_parts([_Piece(one.path.shown, partial(bring, one, space, reason=reason)) for one in files], space, work)
+
+
+def take_all_foreign(files: list[tuple[str, bytes]], space: Space, work: Work) -> list[Imported]:
+    """Other tools' files, as pairs of name and bytes, each as `take_foreign` takes it; a few at a time as in `take`."""
+    return _by_parts([_Piece(name, partial(take_foreign, name, raw, space)) for name, raw in files], space, work)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A file, and what takes it in."""
+
+    name: str
+    bring: Callable[[], Imported]
+
+
+def _by_parts(pieces: list[_Piece], space: Space, work: Work) -> list[Imported]:
+    parts = [pieces[at : at + AT_ONCE] for at in range(0, len(pieces), AT_ONCE)]
+    return [one for part in parts for one in _part(part, space, work)]
+
+
+def _part(pieces: list[_Piece], space: Space, work: Work) -> list[Imported]:
+    """A few files in a transaction of their own; where it fails, each of them in one."""
+    try:
+        with work.part(), audit.gathered(space.by):
+            return [piece.bring() for piece in pieces]
+    except DatabaseError as error:
+        if isinstance(error, OperationalError) and not is_race(error):
+            raise
+        cause = type(error.__cause__ or error).__name__
+    if len(pieces) > 1:
+        return [one for piece in pieces for one in _part([piece], space, work)]
+    log.warning("a note could not be taken in: %s", cause)
+    return [Imported(pieces[0].name, "failed", detail="It could not be stored just now. Send the same again.")]
 
 
 def is_foreign(name: str) -> bool:

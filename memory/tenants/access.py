@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
 from memory.tenants.models import Member, Tenant
+from memory.tenants.rls import Work
 
 EVERYONE: Final = frozenset({"owner", "admin", "reviewer", "member", "viewer"})
 WRITERS: Final = frozenset({"owner", "admin", "reviewer", "member"})
@@ -137,6 +138,7 @@ class TenantRequest(HttpRequest):
     tenant: Tenant
     member: Member | None
     actor: Actor
+    work: Work
     htmx: Any
 
 

@@ -4,6 +4,8 @@ import csv
 import hashlib
 import io
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
@@ -39,16 +41,16 @@ def _fields(entry: AuditEntry) -> dict[str, Any]:
     }
 
 
+# What is recorded while a long piece of work gathers it; None: every entry is appended at once.
+_GATHERED: ContextVar[list[AuditEntry] | None] = ContextVar("gathered", default=None)
+
+
 def record(
     by: Actor, action: str, target: str = "", *, before: str = "", after: str = "", outcome: str = "done"
-) -> AuditEntry:
+) -> None:
     """Append one entry inside the running transaction. The head's row lock orders the chain."""
-    AuditHead.objects.get_or_create(tenant_id=by.tenant_pk)
-    head = AuditHead.objects.select_for_update().get(tenant_id=by.tenant_pk)
     entry = AuditEntry(
         tenant_id=by.tenant_pk,
-        seq=head.seq + 1,
-        at=timezone.now(),
         actor_kind=by.kind,
         actor_id=by.id,
         actor_label=by.label[:200],
@@ -59,13 +61,40 @@ def record(
         outcome=outcome,
         ip=by.ip,
         request_id=by.request_id,
-        previous_hash=bytes(head.hash),
     )
-    entry.hash = _hash(bytes(head.hash), _fields(entry))
-    entry.save(force_insert=True)
-    head.seq, head.hash = entry.seq, entry.hash
+    gathering = _GATHERED.get()
+    if gathering is None:
+        _append(by.tenant_pk, [entry])
+    else:
+        gathering.append(entry)
+
+
+@contextmanager
+def gathered(by: Actor) -> Iterator[None]:
+    """What is recorded inside is appended at the end, in its order: the head is locked for that moment alone.
+
+    Every audited write of a team waits for that lock, so work that takes seconds must not hold it. Inside one
+    transaction; an exception drops the entries, as it undoes the work.
+    """
+    entries: list[AuditEntry] = []
+    token = _GATHERED.set(entries)
+    try:
+        yield
+    finally:
+        _GATHERED.reset(token)
+    if entries:
+        _append(by.tenant_pk, entries)
+
+
+def _append(tenant_pk: str, entries: list[AuditEntry]) -> None:
+    AuditHead.objects.get_or_create(tenant_id=tenant_pk)
+    head = AuditHead.objects.select_for_update().get(tenant_id=tenant_pk)
+    for entry in entries:
+        entry.seq, entry.previous_hash, entry.at = head.seq + 1, bytes(head.hash), timezone.now()
+        entry.hash = _hash(bytes(head.hash), _fields(entry))
+        head.seq, head.hash = entry.seq, entry.hash
+    AuditEntry.objects.bulk_create(entries)
     head.save(update_fields=["seq", "hash"])
-    return entry
 
 
 def breaks(entries: Iterator[AuditEntry]) -> Iterator[int]:

@@ -86,8 +86,8 @@ def bound(request: HttpRequest, actor: Actor, tenant: Tenant, answer: Callable[[
     """The answer, made in a transaction bound to the tenant. A refusal is audited in a transaction of its own."""
     request.tenant = tenant  # type: ignore[attr-defined]
     request.actor = actor  # type: ignore[attr-defined]
-    with transaction.atomic():
-        rls.bind(actor.tenant_pk)
+    with rls.Work(actor.tenant_pk) as work:
+        request.work = work  # type: ignore[attr-defined]
         response = answer()
         if response.status_code >= 400:
             transaction.set_rollback(True)

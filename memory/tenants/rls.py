@@ -5,7 +5,7 @@ The only ways across tenants are the functions in `CROSSINGS`; a test lists them
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final, Self
 
 from django.db import connection, transaction
 from django.db.migrations.operations.special import RunSQL
@@ -65,6 +65,43 @@ def tenant_scope(tenant_id: str) -> Iterator[None]:
     with transaction.atomic():
         bind(tenant_id)
         yield
+
+
+class Work:
+    """A request's transaction, bound to a tenant, which a long request commits by parts. A context manager."""
+
+    def __init__(self, tenant_id: str) -> None:
+        self._tenant_id = tenant_id
+        self._atomic = transaction.atomic()
+
+    def __enter__(self) -> Self:
+        self._begin()
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._atomic.__exit__(kind, error, trace)
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """A piece that is committed by itself, after all that came before. An exception undoes this piece alone."""
+        self._renew(None)
+        try:
+            yield
+        except BaseException as error:
+            self._renew(error)
+            raise
+        self._renew(None)
+
+    def _begin(self) -> None:
+        self._atomic = transaction.atomic()
+        self._atomic.__enter__()
+        bind(self._tenant_id)
+
+    def _renew(self, error: BaseException | None) -> None:
+        try:
+            self._atomic.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
+        finally:
+            self._begin()
 
 
 def protect(table: str, *, column: str = "tenant_id") -> RunSQL:

@@ -105,7 +105,11 @@ def connect(request: TenantRequest, slug: str) -> HttpResponse:
     if request.method == "POST":
         made, secret = keys.make_key(request.member, name=harness.name, by=request.actor)  # type: ignore[arg-type]
         request.session["connecting"] = {"key": made.public_id, "harness": harness.slug}
-    context = {"first_event": first_event(request), "harness": harness, "is_waiting": "connecting" in request.session}
+    context = {
+        "first_event": first_event(request, harness),
+        "harness": harness,
+        "is_waiting": "connecting" in request.session,
+    }
     if request.htmx:
         return render(request, "tenants/_first_event.html", context)
     context |= {"key": secret, "harnesses": connecting.HARNESSES, "install_again": connecting.install_again(harness)}
@@ -131,8 +135,8 @@ def the_harness(request: TenantRequest) -> connecting.Harness:
     return connecting.BY_SLUG.get(asked) or connecting.BY_SLUG.get(known) or connecting.HARNESSES[0]
 
 
-def first_event(request: TenantRequest) -> Any:
-    """The first event that the key made on this page sent."""
+def first_event(request: TenantRequest, harness: connecting.Harness) -> Any:
+    """The first event of this harness that the key made on this page sent."""
     before = request.session.get("connecting")
     public_id = before.get("key", "") if isinstance(before, dict) else ""
     made = request.tenant.keys.filter(public_id=public_id).first()
@@ -140,5 +144,6 @@ def first_event(request: TenantRequest) -> Any:
         return None
     # By the sessions since then: events are not indexed by key, and this is asked every few seconds.
     since = request.tenant.sessions.filter(last_received_at__gte=made.created_at).order_by("-last_received_at", "-id")
-    sent = request.tenant.events.filter(agent_key=made, session__in=since.values("pk")[:50])
+    client = harness.slug.replace("-", "_")
+    sent = request.tenant.events.filter(client=client, agent_key=made, session__in=since.values("pk")[:50])
     return sent.select_related("session").order_by("received_at", "id").first()

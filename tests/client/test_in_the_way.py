@@ -2,12 +2,14 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.client.machine import SAMPLES, Machine, tool_call
+from tests.client.machine import SAMPLES, SCRIPT, Machine, tool_call
 from tests.client.scripted import Scripted
 
 START = json.loads((SAMPLES / "claude_code" / "SessionStart.json").read_bytes())
@@ -66,6 +68,31 @@ def test_stdin_that_is_no_payload_is_no_error(machine: Machine, raw: bytes) -> N
     if raw.strip():
         assert f"--event PostToolUse: {len(raw):,} bytes on stdin are no JSON object" in log.read_text()
     assert log.exists() == bool(raw.strip())
+
+
+@pytest.mark.parametrize("ending", ["open", "cut", "large", "many"])
+def test_stdin_that_never_ends_or_is_huge_costs_no_event(machine: Machine, server: Scripted, ending: str) -> None:
+    """That the call comes back at all while its stdin stays open is what is tried."""
+    machine.connect(server.address)
+    answers: dict[str, Any] = {"large": "x" * 9_000_000, "many": [[123456789012345]] * 260_000}
+    body = {**tool_call("s9", 7), "tool_response": answers.get(ending, "x" * 99)}
+    del body["tool_use_id"]
+    body["tool_use_id"] = "toolu_last"
+    raw = json.dumps(body).encode()
+    command = [sys.executable, "-I", "-S", str(SCRIPT), "--client", "claude_code", "--event", "PostToolUse"]
+    with subprocess.Popen(command, env=machine.environment, **dict.fromkeys(PIPES, subprocess.PIPE)) as called:
+        assert called.stdin and called.stdout and called.stderr
+        called.stdin.write(raw[:-40] if ending == "cut" else raw)
+        called.stdin.flush()
+        assert (called.wait(30), called.stdout.read(), called.stderr.read()) == (0, b"", b"")
+    assert server.batch_received.wait(60)
+    [payload] = [event["payload"] for event in server.events]
+    assert (payload["session_id"], payload["tool_name"]) == ("s9", "Bash")
+    assert ("team_memory_dropped" in payload) == (ending != "open")
+    assert payload.get("tool_use_id") == (None if ending == "cut" else "toolu_last")
+
+
+PIPES = ("stdin", "stdout", "stderr")
 
 
 def test_doctor_says_what_went_wrong_in_the_hook(machine: Machine, server: Scripted) -> None:

@@ -1,6 +1,7 @@
 """A block of AGENTS.md or CLAUDE.md that is kept in step with a space."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,13 @@ def test_a_file_that_keep_made_goes_with_the_block(machine: Machine, shop: Path)
     run(machine, "unkeep", str(file), "--yes")
     assert not file.exists()
     assert "no file" in run(machine, "keep", str(shop / "none" / "AGENTS.md"), fails=True)
+
+
+def test_what_is_no_file_or_too_large_is_refused(machine: Machine, shop: Path) -> None:
+    os.mkfifo(shop / "pipe.md")
+    (shop / "large.md").write_bytes(b"x" * 2_000_001)
+    assert "pipe.md is no file" in run(machine, "keep", str(shop / "pipe.md"), "--yes", fails=True)
+    assert "2,000,001 bytes" in run(machine, "keep", str(shop / "large.md"), "--yes", fails=True)
 
 
 def test_a_session_that_starts_renews_it(machine: Machine, shop: Path, acme: Any, alice: Any, bound: Any) -> None:

@@ -114,7 +114,7 @@ def test_a_question_needs_the_right_to_record(acme: Tenant, vera: Any, agent: Ag
         assert browser.post("/api/v1/hooks/codex", {"session_id": "s"}, "application/json").status_code == status
 
 
-def test_doctor_search_recall_and_delete(live: str, acme: Tenant, agent: Agent, machine: Machine) -> None:
+def test_doctor_search_recall_and_delete(live: str, acme: Tenant, agent: Agent, machine: Machine, api: Any) -> None:
     machine.connect(live, agent.secret)
     assert machine.run("install", "--client", "cursor", "--yes").returncode == 0
     machine.hook("cursor", "sessionStart", (SAMPLES / "cursor" / "sessionStart.json").read_bytes())
@@ -126,7 +126,16 @@ def test_doctor_search_recall_and_delete(live: str, acme: Tenant, agent: Agent, 
     missing = machine.run("recall", "thr_nothing")
     assert missing.returncode == 1
     assert missing.stderr.startswith(b"Unknown id")
-    assert machine.run("delete-session", "ses_nothing").returncode == 1
+    [session] = api(agent).get("sessions").json()["items"]
+    unasked = machine.run("delete-session", session["id"])
+    assert unasked.returncode == 1 and b"--yes" in unasked.stderr
+    later = {"session_id": "later", "hook_event_name": "SessionStart", "source": "startup", "cwd": "/src/x"}
+    machine.hook("claude_code", "SessionStart", later)
+    newest = api(agent).get("sessions?order=latest").json()
+    assert [one["id"] for one in newest["items"]][1:] == [session["id"]]
+    assert newest["items"][0]["id"].encode() in machine.run("doctor").stdout
+    assert machine.run("delete-session", session["id"], "--yes").returncode == 0
+    assert machine.run("delete-session", "ses_nothing", "--yes").returncode == 1
     machine.connect(live, agent.secret[:-1] + "x")
     assert b"the key is not valid" in machine.run("doctor").stdout
 

@@ -128,6 +128,17 @@ def test_a_wrong_cursor_or_limit_is_never_page_one(client: Any, query: dict[str,
     assert client.get("sessions", **query).status_code == 400
 
 
+def test_the_newest_sessions_come_first_where_that_is_asked(client: Any) -> None:
+    send(client, [line(0, f"s{number}", workspace_root="/src/p") for number in (7, 8)])
+    items = client.get("sessions", order="latest").json()["items"]
+    assert items == sorted(items, key=lambda one: (one["last_received_at"], one["id"]), reverse=True) and len(items) > 1
+    first = client.get("sessions", order="latest", limit=1).json()
+    second = client.get("sessions", order="latest", limit=1, cursor=first["next_cursor"]).json()
+    assert [*first["items"], *second["items"]] == items[:2]
+    assert client.get("sessions", cursor=first["next_cursor"]).json()["code"] == "invalid_cursor"
+    assert client.get("sessions", order="size").json()["code"] == "invalid_order"
+
+
 def test_sessions_of_one_project(client: Any, ids: dict[str, str]) -> None:
     send(client, [line(0, "elsewhere", workspace_root="/src/other")])
     [session] = client.get("sessions", project=ids["project"]).json()["items"]

@@ -55,6 +55,8 @@ def test_a_note_is_read_by_the_path_it_had(mcp, acme, alice) -> None:
         ("propose_note", {"path": "general/b.md", "text": "x\n", "base_revision": 1}, "stale"),
         ("propose_note", {"path": "../../etc/passwd", "text": "x\n"}, "invalid_path"),
         ("propose_note", {"path": "general/b.md", "text": "x" * 5000}, "note_too_long"),
+        ("propose_note", {"path": "general/b.md", "text": "\0"}, "empty_body"),
+        ("propose_note", {"path": "general/b.md", "text": " \u200b\n"}, "empty_body"),
         ("edit_note", {"id": "team/general/a.md", "base_revision": 7, "old": "a", "new": "b"}, "stale"),
         ("edit_note", {"id": "team/general/a.md", "base_revision": 1, "old": "none", "new": "b"}, "not_in_text"),
         ("edit_note", {"id": "team/general/a.md", "base_revision": 1, "old": "e", "new": "b"}, "ambiguous"),
@@ -78,6 +80,15 @@ def test_what_can_not_be_meant_is_refused_with_advice(mcp, acme, alice, tool, ar
     said = mcp.refused(tool, **arguments)
     assert said["code"] == code, said
     assert len(said["detail"]) > 10
+
+
+def test_expand_knows_no_other_part_than_there_is(mcp, agent, api) -> None:
+    told = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "Mend it", "turn_id": "t"}
+    api(agent).post("hooks/codex", told)
+    session = api(agent).get("sessions").json()["items"][0]["id"]
+    event = api(agent).get(f"sessions/{session}/events").json()["items"][0]["id"]
+    assert mcp.refused("expand", id=event, part="../")["code"] == "no_such_part"
+    assert "Mend it" in mcp.call("expand", id=event, part="payload")["text"]
 
 
 def test_text_is_read_as_the_list_object_number_or_flag_it_stands_for(mcp, acme, alice, things) -> None:

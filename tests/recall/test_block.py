@@ -55,7 +55,9 @@ def test_it_holds_the_teams_notes_of_this_project(api: Any, agent: Agent, acme: 
     start = {"session_id": "s1", "hook_event_name": "SessionStart", "cwd": "/home/dev/shop"}
     client.post("hooks/claude-code", start, headers={"X-Team-Memory-Remote": "git@github.com:acme/shop.git"})
     assert "No note is approved yet." in client.get(HERE).content.decode()
-    for path in ("general/a.md", "project/shop/b.md", "project/other/c.md", "profile/team.md"):
+    made.note(acme, alice, path="project/other/c.md", text="x\n")
+    assert "No note for this project yet." in client.get(HERE).content.decode()
+    for path in ("general/a.md", "project/shop/b.md", "profile/team.md"):
         made.note(acme, alice, path=path, text=f"---\ntitle: T {path}\n---\nx\n")
     made.note(acme, alice, path="general/own.md", text="---\ntitle: T own\n---\nx\n", is_private=True)
 

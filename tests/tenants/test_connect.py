@@ -95,6 +95,10 @@ def test_it_waits_until_the_first_event_is_there(logged_in: Any, alice: Any, age
     arrived = browser.get("/t/acme/connect/", headers=piece).content.decode()
     assert "It works" in arrived and "Mend &lt;b&gt;it&lt;/b&gt;" in arrived and "every 3s" not in arrived
     assert "It works" in browser.get("/t/acme/connect/").content.decode()
+    # What came from Codex says nothing of another harness.
+    other = browser.get("/t/acme/connect/?client=cursor").content.decode()
+    assert "It works" not in other and "Start Cursor" in other
+    assert 'hx-get="/t/acme/connect/?client=cursor"' in other
 
 
 def test_it_lists_this_members_keys_and_no_others(logged_in: Any, alice: Any, bob: Any) -> None:

@@ -38,7 +38,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
         for step in steps:
             self.stdout.write(f"{step.outcome:<9} {step.path}{f'  {step.detail}' if step.detail else ''}")
-        self.stdout.write(f"{len(steps)} changes" if steps else "In step already")
+        self.stdout.write(f"{len(steps)} change{'s' * (len(steps) != 1)}" if steps else "In step already")
 
     def member(self, tenant: Tenant, space: str) -> Member | None:
         if space == "team":
