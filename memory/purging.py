@@ -31,6 +31,7 @@ from memory.tenants.access import Actor
 from memory.tenants.models import AgentKey, Tenant
 
 MODES: Final = ("quarantine", "purge")
+MOST_LISTED: Final = 500
 STORES_WITHIN: Final = timedelta(minutes=10)
 _FIELD: Final = re.compile(r"(?:title|description)\s*:")
 _NO_FIELDS: Final = re.compile(r"\A---\s*\n---\s*\n")
@@ -254,6 +255,23 @@ def blank(revision: Revision, said: str) -> None:
         cursor.execute("SELECT blank_revision(%s, %s)", [str(revision.pk), said])
 
 
+def _cached(found: Trace) -> list[dict[str, Any]]:
+    """What the caches hold from the source, the latest first; of very many the first, since `counts` has them all."""
+    rows: list[dict[str, Any]] = [
+        {"kind": "answer", "id": bytes(one.key).hex(), "tool": one.tool, "at": one.created_at.isoformat()}
+        for one in found.entries.order_by("-created_at", "-pk")[:MOST_LISTED]
+    ]
+    rows += [
+        {"kind": "analysis", "id": one.public_id, "tool": one.analysis_type, "at": one.created_at.isoformat()}
+        for one in found.analyses.order_by("-created_at", "-pk")[:MOST_LISTED]
+    ]
+    alone = found.results.filter(entries__isnull=True).order_by("-created_at", "-pk")
+    return rows + [
+        {"kind": "result", "id": one.public_id, "tool": one.tool, "at": one.created_at.isoformat()}
+        for one in alone[:MOST_LISTED]
+    ]
+
+
 def shown(found: Trace, *, by: Actor) -> dict[str, Any]:
     """A trace as JSON. Private notes of others are counted, not named."""
     mine = {str(pk) for pk in reach.notes(by.member_pk).values_list("pk", flat=True)}
@@ -272,5 +290,11 @@ def shown(found: Trace, *, by: Actor) -> dict[str, Any]:
             for one in seen
         ],
         "proposals": [one.public_id for one in found.proposals if str(one.note_id) in mine],
+        "cache": _cached(found),
+        "tellings": [
+            {"id": one.public_id, "session": one.session.public_id, "at": one.at.isoformat(), "kind": one.kind}
+            for one in found.tellings[:MOST_LISTED]
+        ],
+        "reports": [one.public_id for one in found.reports],
         "sessions_told": sorted({one.session.public_id for one in found.tellings}),
     }
