@@ -20,7 +20,7 @@ def space(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     context = {
         "owner": owner,
         "is_own": is_own,
-        "folders": reading.tree(notes),
+        "folders": reading.tree(notes, is_one_space=True),
         "now": timezone.now(),
         "rule": private.rule(request.tenant),
         "readings": private.readings(owner) if is_own else [],
