@@ -22,7 +22,7 @@ from memory.graph.models import Thread, Worker
 from memory.notes import blame, frontmatter, lines, reach
 from memory.notes.burying import bury
 from memory.notes.holding import by_person, locked
-from memory.notes.models import Note, NoteReport, Proposal, Revision, Source
+from memory.notes.models import Finding, Note, NoteReport, Proposal, Revision, Source
 from memory.notes.publish import publish, sources_of, supersede
 from memory.problems import not_found
 from memory.recall.models import Telling
@@ -247,6 +247,9 @@ def _blank(found: Trace) -> None:
     Source.objects.filter(event__in=found.events).update(line="")
     Telling.objects.filter(pk__in=[telling.pk for telling in found.tellings]).update(text=PURGED)
     NoteReport.objects.filter(pk__in=[one.pk for one in found.reports]).update(reason=PURGED)
+    # What the gardener noticed quotes the lines; of the notes as they are now it finds it anew.
+    about = Q(note__in={one.note_id for one in found.revisions}) | Q(proposal__in=pks)
+    Finding.objects.filter(about).update(lines=[], words=PURGED, state="gone", closed_at=timezone.now())
 
 
 def blank(revision: Revision, said: str) -> None:
