@@ -63,7 +63,8 @@ def page(request: TenantRequest, slug: str) -> HttpResponse:
     except Problem:
         problem = "Nothing here has this id. Give the id of a key, a thread or a session: key_…, thr_… or ses_…"
         return render(request, "notes/purge.html", {**context, "problem": problem}, status=404)
-    context |= {"report": purging.shown(found, by=request.actor), "told": told(found)}
+    report = purging.shown(found, by=request.actor)
+    context |= {"report": report, "told": told(found), "waiting": len(report["proposals"]) + len(report["reports"])}
     mode = request.POST.get("mode", "")
     if request.method == "POST" and mode in purging.MODES:
         purging.take_out(request.tenant, source, mode=mode, by=request.actor)

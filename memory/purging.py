@@ -22,7 +22,7 @@ from memory.graph.models import Thread, Worker
 from memory.notes import blame, frontmatter, lines, reach
 from memory.notes.burying import bury
 from memory.notes.holding import by_person, locked
-from memory.notes.models import Note, NoteReport, Proposal, Revision, Source
+from memory.notes.models import Finding, Note, NoteReport, Proposal, Revision, Source
 from memory.notes.publish import publish, sources_of, supersede
 from memory.problems import not_found
 from memory.recall.models import Telling
@@ -31,6 +31,7 @@ from memory.tenants.access import Actor
 from memory.tenants.models import AgentKey, Tenant
 
 MODES: Final = ("quarantine", "purge")
+MOST_LISTED: Final = 500
 STORES_WITHIN: Final = timedelta(minutes=10)
 _FIELD: Final = re.compile(r"(?:title|description)\s*:")
 _NO_FIELDS: Final = re.compile(r"\A---\s*\n---\s*\n")
@@ -246,12 +247,32 @@ def _blank(found: Trace) -> None:
     Source.objects.filter(event__in=found.events).update(line="")
     Telling.objects.filter(pk__in=[telling.pk for telling in found.tellings]).update(text=PURGED)
     NoteReport.objects.filter(pk__in=[one.pk for one in found.reports]).update(reason=PURGED)
+    # What the gardener noticed quotes the lines; of the notes as they are now it finds it anew.
+    about = Q(note__in={one.note_id for one in found.revisions}) | Q(proposal__in=pks)
+    Finding.objects.filter(about).update(lines=[], words=PURGED, state="gone", closed_at=timezone.now())
 
 
 def blank(revision: Revision, said: str) -> None:
     """Take the words out of a revision for ever; its id, number, hash and author stay."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT blank_revision(%s, %s)", [str(revision.pk), said])
+
+
+def _cached(found: Trace) -> list[dict[str, Any]]:
+    """What the caches hold from the source, the latest first; of very many the first, since `counts` has them all."""
+    rows: list[dict[str, Any]] = [
+        {"kind": "answer", "id": bytes(one.key).hex(), "tool": one.tool, "at": one.created_at.isoformat()}
+        for one in found.entries.order_by("-created_at", "-pk")[:MOST_LISTED]
+    ]
+    rows += [
+        {"kind": "analysis", "id": one.public_id, "tool": one.analysis_type, "at": one.created_at.isoformat()}
+        for one in found.analyses.order_by("-created_at", "-pk")[:MOST_LISTED]
+    ]
+    alone = found.results.filter(entries__isnull=True).order_by("-created_at", "-pk")
+    return rows + [
+        {"kind": "result", "id": one.public_id, "tool": one.tool, "at": one.created_at.isoformat()}
+        for one in alone[:MOST_LISTED]
+    ]
 
 
 def shown(found: Trace, *, by: Actor) -> dict[str, Any]:
@@ -272,5 +293,11 @@ def shown(found: Trace, *, by: Actor) -> dict[str, Any]:
             for one in seen
         ],
         "proposals": [one.public_id for one in found.proposals if str(one.note_id) in mine],
+        "cache": _cached(found),
+        "tellings": [
+            {"id": one.public_id, "session": one.session.public_id, "at": one.at.isoformat(), "kind": one.kind}
+            for one in found.tellings[:MOST_LISTED]
+        ],
+        "reports": [one.public_id for one in found.reports],
         "sessions_told": sorted({one.session.public_id for one in found.tellings}),
     }

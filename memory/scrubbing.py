@@ -14,10 +14,10 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 from django.db import connection, models
 
-from cache_admin.models import Analysis, AnalysisPath, EntryPath, Flight, Incident, Pair, Result
+from cache_admin.models import Analysis, AnalysisPath, Decision, EntryPath, Flight, Incident, Pair, Result
 from cache_admin.models import Content as CachedText
 from cache_admin.models import Entry as Cached
-from dream.models import Change, Digest, Quarantined, Run, SessionGist, Watermark, Window
+from dream.models import Change, Digest, Gardening, Quarantined, Run, SessionGist, Watermark, Window
 from memory import purging, redact
 from memory.events.models import Claim, Event, Project, ProjectRoot, Reading, Session
 from memory.graph import bodies
@@ -25,7 +25,7 @@ from memory.graph.models import Answer, Body, Link, Part, Step, Thread, Trigger,
 from memory.graph.webhooks.models import Delivery, Endpoint
 from memory.graph.webhooks.models import Mark as ThreadMark
 from memory.notes.holding import by_person, locked
-from memory.notes.models import Autosaved, Note, NoteReport, Proposal, Revision, Source, Tombstone
+from memory.notes.models import Autosaved, Comment, Finding, Note, NoteReport, Proposal, Revision, Source, Tombstone
 from memory.notes.publish import digest, publish, sources_of
 from memory.recall import entries
 from memory.recall.models import Entry as Searched
@@ -33,7 +33,7 @@ from memory.recall.models import NoteWords, Telling, ToldNote
 from memory.redact import binary
 from memory.tenants import audit
 from memory.tenants.access import Actor
-from memory.tenants.models import AuditEntry, Setting, Tenant
+from memory.tenants.models import AuditEntry, Message, Setting, Tenant
 
 TAKEN_OUT: Final = "[taken out: it held a secret]"
 Say = Callable[[str], object]
@@ -55,6 +55,8 @@ PLACES: Final = (
     Place("sources", Source, ("line",)),
     Place("tombstones", Tombstone, ("line", "reason")),
     Place("reports", NoteReport, ("reason", "answer")),
+    Place("comments", Comment, ("text",)),
+    Place("findings", Finding, ("lines", "words", "answer")),
     Place("drafts", Autosaved, ("text", "path", "message")),
     Place("note paths", Note, fixed=("path",)),
     Place("sessions", Session, ("source", "cwd", "model", "transcript_path", "last_prompt")),
@@ -80,6 +82,7 @@ PLACES: Final = (
     Place("analyses", Analysis, ("content", "made_by", "bound_path")),
     Place("analysed paths", AnalysisPath, ("path",)),
     Place("near pairs", Pair, ("asked", "matched")),
+    Place("question decisions", Decision, ("asked", "matched")),
     Place("incidents", Incident, ("detail", "document")),
     Place("dreams", Run, ("error", "instructions")),
     Place("dream windows", Window, ("detail",)),
@@ -88,9 +91,11 @@ PLACES: Final = (
     Place("dream failures", Watermark, ("error",)),
     Place("quarantined events", Quarantined, ("error",)),
     Place("summaries of sessions", SessionGist, ("lines",)),
+    Place("garden runs", Gardening, ("told",)),
     Place("tellings", Telling, ("text",)),
     Place("reasons to tell", ToldNote, ("why",)),
     Place("search texts", Searched, ("folded",)),
+    Place("messages", Message, ("about", "error")),
     Place("settings", Setting, ("value",)),
     Place("audit entries", AuditEntry, fixed=("target", "before", "after", "actor_label")),
 )

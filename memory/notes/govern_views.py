@@ -1,12 +1,10 @@
 """Pages that govern notes: rules, a minute to undo, moves, locks, and reports that a note is wrong."""
 
-from datetime import timedelta
 from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory.notes import blame, keeping, moving, paths, private, reading, reporting, rules, undoing
@@ -103,8 +101,12 @@ def the_note(request: TenantRequest, public_id: str) -> Note:
 def note_keep(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     """Lock, pin or give an end, and the opposite."""
     kept = the_note(request, public_id)
-    days = request.POST.get("days", "")
-    until = timezone.now() + timedelta(days=int(days)) if days.isdigit() and 0 < int(days[:5]) <= 3650 else None
+    said = request.POST.get("until", "").strip()
+    try:
+        until = keeping.end_of(said) if said else None
+    except ValueError:
+        messages.error(request, "Say the last day as a date, such as 2027-01-31; leave it empty for no end.")
+        return redirect("note", slug, public_id)
     change = keeping.Kept(bool(request.POST.get("lock")), bool(request.POST.get("pin")), until)
     keeping.keep(kept, change, by=request.actor)
     return redirect("note", slug, public_id)

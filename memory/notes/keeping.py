@@ -1,7 +1,7 @@
 """Lock, pin and end of a note: said about it, not in it, so no revision is made."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, time
 
 from django.db import transaction
 
@@ -18,6 +18,11 @@ class Kept:
     is_locked: bool = False
     is_pinned: bool = False
     expires_at: datetime | None = None
+
+
+def end_of(day: str) -> datetime:
+    """The last moment of a day (UTC). Raises ValueError for what is no date like 2027-01-31."""
+    return datetime.combine(date.fromisoformat(day), time.max, UTC)
 
 
 def keep(note: Note, kept: Kept, *, by: Actor) -> None:

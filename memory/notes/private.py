@@ -6,6 +6,7 @@ rule and every reading. It opens pages to people in a browser: no key, search, e
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from django.db.models import QuerySet
@@ -23,16 +24,20 @@ READINGS_SHOWN: Final = 50
 
 @dataclass(frozen=True)
 class Rule:
-    """Whether admins may read members' own spaces, and who turned it on."""
+    """Whether admins may read members' own spaces, and who turned it on when."""
 
     is_on: bool
-    since: Setting | None
+    changed_by: str = ""
+    changed_at: datetime | None = None
 
 
 def rule(tenant: Tenant) -> Rule:
     """What holds in the team."""
-    is_on = choices.text(tenant, RULE) == "on"
-    return Rule(is_on, Setting.objects.filter(tenant=tenant, name=RULE).first() if is_on else None)
+    row = Setting.objects.filter(tenant=tenant, name=RULE).first()
+    if choices.text(tenant, RULE) != "on" or row is None:
+        return Rule(False)
+    # The setting keeps name and id of who changed it.
+    return Rule(True, row.changed_by.partition(" (")[0], row.changed_at)
 
 
 def may_read(tenant: Tenant, by: Actor) -> bool:

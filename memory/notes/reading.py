@@ -190,13 +190,13 @@ def shown(notes: QuerySet[Note]) -> QuerySet[Note]:
     )
 
 
-def tree(notes: Iterable[Note]) -> list[Folder]:
-    """Notes as nested folders; a private space is a folder of its own."""
+def tree(notes: Iterable[Note], *, is_one_space: bool = False) -> list[Folder]:
+    """Notes as nested folders; a private space is a folder of its own, unless all are of one."""
     root = Folder("", "")
     known = {"": root}
     for note in notes:
         parent = ""
-        parts = [*(note.space.split("/") if note.member else []), *note.path.split("/")[:-1]]
+        parts = [*(note.space.split("/") if note.member and not is_one_space else []), *note.path.split("/")[:-1]]
         for name in parts:
             path = f"{parent}/{name}" if parent else name
             if path not in known:

@@ -2,6 +2,7 @@
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from memory.notes import private, reading
@@ -19,7 +20,8 @@ def space(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     context = {
         "owner": owner,
         "is_own": is_own,
-        "folders": reading.tree(notes),
+        "folders": reading.tree(notes, is_one_space=True),
+        "now": timezone.now(),
         "rule": private.rule(request.tenant),
         "readings": private.readings(owner) if is_own else [],
         "others": private.others(request.tenant, request.actor),

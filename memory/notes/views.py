@@ -7,9 +7,10 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.notes import findings, links, private, reading, review, shown
+from memory.notes import findings, links, private, reading, review, rules, shown
 from memory.notes.markdown import render as to_html
 from memory.notes.models import Note, Revision
 from memory.notes.showing import conflict, decided, show_proposal, the_proposal
@@ -106,6 +107,7 @@ def notes(request: TenantRequest, slug: str) -> HttpResponse:
         "q": q,
         "folders": reading.tree(labelled(request, reading.containing(found, q) if q else found)),
         "finding_count": findings.standing(request.actor).count(),
+        "now": timezone.now(),
         "note_count": found.count(),
         "proposal_count": reading.waiting(request.actor).count(),
         "new_note_url": reverse("note_new", args=[slug]),
@@ -154,6 +156,9 @@ def show_note(request: TenantRequest, read: Note, *, problem: str = "", status: 
         "told_sessions": reading.told_sessions(read, by=request.actor)[:TOLD_SHOWN],
         "proposals": reading.titled(reading.queue(request.actor).filter(note=read.pk)),
         "is_mine": is_mine(request, read),
+        "is_locked": (verdict := rules.verdict(read)).mode == "locked",
+        "locked_by": verdict.glob,
+        "is_over": read.expires_at is not None and read.expires_at <= timezone.now(),
         "deletes": may_delete(request, read),
         "findings": [(one, findings.LABELS[one.kind][0]) for one in findings.about(read, by=request.actor)],
         "problem": problem,

@@ -10,7 +10,7 @@ from typing import Any
 from cache_admin.models import Content
 from dream.models import Change, SessionGist
 from memory.events.models import Event, Session
-from memory.notes.models import Note, Proposal, Revision, Source
+from memory.notes.models import Finding, Note, Proposal, Revision, Source
 from memory.recall.models import Telling
 from memory.tenants.rls import tenant_scope
 from tests.cache.asked import call, stored
@@ -263,6 +263,8 @@ class World:
                 yield "source", line
             for text in Telling.objects.values_list("text", flat=True):
                 yield "telling", text
+            for finding in Finding.objects.all():
+                yield "finding", f"{finding.lines} {finding.words}"
             for gist in SessionGist.objects.all():
                 yield "gist", str(gist.lines)
             for content in Content.objects.all():

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import random
+import re
 import subprocess
 import zipfile
 import zlib
@@ -172,6 +173,10 @@ class World:
         self.api.post(f"notes/{self.note.public_id}/reports", {"reason": text})
         return self.person.post(f"/t/acme/notes/{self.note.public_id}/move/", {"path": f"general/{text}.md"})
 
+    def note_comment(self, text: str) -> Any:
+        waiting = made.proposal(self.acme, path=f"general/{self.next()}.md", text="- a fact\n")
+        return self.person.post(f"/t/acme/proposals/{waiting.public_id}/comment/", {"text": text})
+
     def note_mcp(self, text: str) -> Any:
         Mcp(self.agent).post(
             {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": text, "arguments": {"q": text}}}
@@ -293,7 +298,7 @@ class World:
         return self.api.get(f"triggers/{text}")
 
     def headers(self, text: str) -> Any:
-        clean = text.translate(dict.fromkeys(map(ord, "\0\r\n")))
+        clean = re.sub(r"\0|[\r\n]+ *", "", text)
         body = {**HOOK, "session_id": self.next(), "hook_event_name": "SessionStart", "cwd": f"/home/{clean}"}
         headers = {"Idempotency-Key": clean, "X-Team-Memory-Remote": clean, "X-Team-Memory-Root": clean}
         if not clean.isascii():
@@ -304,7 +309,8 @@ class World:
 WAYS = (
     *("hook_prompt", "hook_output", "hook_input", "hook_unknown", "batch", "trigger", "trigger_text", "triggers_batch"),
     *("part_log", "part_wide", "part_binary", "worker", "thread", "github", "generic", "slack", "mail", "note_put"),
-    *("note_new", "note_draft", "note_rejected", "note_reported", "note_mcp", "import_hooks", "import_transcript"),
+    *("note_new", "note_draft", "note_rejected", "note_reported", "note_comment", "note_mcp", "import_hooks"),
+    "import_transcript",
     *("import_memories", "import_zip", "import_threads", "cache_tool", "cache_arguments", "cache_question"),
     *("cache_result", "cache_analysis", "cache_incident", "model_note", "model_error", "model_chatter", "asked"),
     "headers",
