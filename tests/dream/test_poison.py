@@ -40,8 +40,14 @@ def world(acme: Any, alice: Any, mia: Any, agent: Agent) -> World:
     return World(acme, agent, new_agent(mia))
 
 
-@pytest.mark.parametrize("rule", ["default", "auto"])
-@pytest.mark.parametrize(("each", "true"), SIZES)
+@pytest.mark.parametrize(
+    ("each", "true", "rule"),
+    [
+        pytest.param(1, 8, "auto", id="lean"),
+        pytest.param(10, 100, "default", id="whole", marks=pytest.mark.slow),
+        pytest.param(10, 100, "auto", id="whole, by rules", marks=pytest.mark.slow),
+    ],
+)
 def test_none_is_told_without_a_person(each: int, true: int, rule: str, world: World, alice: Any, capsys: Any) -> None:
     """Under the default rules, and with every rule that can be auto set to auto."""
     if rule == "auto":
