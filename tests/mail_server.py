@@ -9,7 +9,7 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, Envelope, Session
-from django.test import override_settings
+from django.conf import settings
 
 from tests.conftest import free_port
 
@@ -42,7 +42,7 @@ class Mailbox:
 
 
 @contextmanager
-def mail_server(on_data: Callable[[int], str] = lambda number: TAKEN, **settings: Any) -> Iterator[Mailbox]:
+def mail_server(on_data: Callable[[int], str] = lambda number: TAKEN, **more: Any) -> Iterator[Mailbox]:
     """A server that runs while the block does, and is the one of the settings."""
     box = Mailbox(on_data)
     port = free_port()
@@ -53,7 +53,28 @@ def mail_server(on_data: Callable[[int], str] = lambda number: TAKEN, **settings
     named["DEFAULT_FROM_EMAIL"] = "Team Memory <memory@example.org>"
     named["EMAIL_BACKEND"] = "django.core.mail.backends.smtp.EmailBackend"
     try:
-        with override_settings(**{**named, **settings}):
+        with _set({**named, **more}):
             yield box
     finally:
         controller.stop()
+
+
+@contextmanager
+def _set(values: dict[str, Any]) -> Iterator[None]:
+    """As `override_settings`, but not as one of its layers: a test that lays its own over this one and takes it off
+    later would put ours back for all that follow.
+    """
+    holder: Any = settings._wrapped
+    before = {name: getattr(holder, name) for name in values}
+    try:
+        _put(holder, values)
+        yield
+    finally:
+        _put(holder, before)
+
+
+def _put(holder: Any, values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(holder, name, value)
+        # What was asked for once is kept.
+        settings.__dict__.pop(name, None)

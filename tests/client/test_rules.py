@@ -31,7 +31,7 @@ def test_it_is_python_3_8_and_needs_nothing() -> None:
             "msvcrt",
         ),
         *("os", "py_compile", "random", "re", "shutil", "subprocess", "sys", "threading", "time", "tomllib"),
-        *("signal", "traceback", "typing", "urllib", "zlib"),
+        *("signal", "stat", "_thread", "traceback", "typing", "urllib", "zlib"),
     }
     assert top <= known
 
