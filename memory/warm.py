@@ -4,6 +4,7 @@ Whoever came first waited for it, a second or more. It happens beside the reques
 request that needs one of them at once waits for the same import that it would have made itself.
 """
 
+import gc
 import threading
 
 from django.conf import settings
@@ -35,3 +36,6 @@ def load() -> None:
     maker = semantic.maker() if settings.EMBED == embed.LOCAL else None
     if maker is not None:
         maker.embed(["warm"], kind="query")
+    # What is loaded by now stays: the collector need not walk hundreds of thousands of objects each time it runs.
+    gc.collect()
+    gc.freeze()

@@ -3,9 +3,8 @@
 import hashlib
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -30,8 +29,7 @@ class MayNotRecord(Exception):
     """The key has no scope for it, or its owner no role."""
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(NamedTuple):
     """The session an event belongs to, and where it works."""
 
     client: str
@@ -41,8 +39,7 @@ class Home:
     is_internal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(NamedTuple):
     """One event fit to be stored: without secrets, without text that PostgreSQL refuses."""
 
     home: Home
@@ -69,8 +66,7 @@ class Arrival:
     sanitized: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(NamedTuple):
     """What became of an arrival: `new`, `repeat`, `conflict` (its given key holds another body), or `deleted` (its
     session was: nothing is kept).
     """
@@ -91,10 +87,12 @@ def record(key_hash: bytes, arrivals: Sequence[Arrival]) -> list[Recorded]:
     Raises UnknownKey, MayNotRecord.
     """
     batch = _Batch(arrivals)
+    # Keys as text: making UUIDs of them and text of those takes as long as all the rest of the answer.
     # Two that give one key to two sessions, or open the same sessions crosswise, meet here.
     rows = persistently(
         lambda: trip.rows(
-            "SELECT i, outcome, event_id, session_id, seq, event_pk, session_pk, tenant_pk, member_pk"
+            "SELECT i, outcome, event_id, session_id, seq,"
+            " event_pk::text, session_pk::text, tenant_pk::text, member_pk::text"
             " FROM record_events(%b, %t::text[], %t::text[], %t::jsonb, %t::jsonb, %b)",
             (key_hash, _ROLES, _SCOPES, batch.sessions, batch.events, batch.bodies),
         )
@@ -103,18 +101,18 @@ def record(key_hash: bytes, arrivals: Sequence[Arrival]) -> list[Recorded]:
         raise UnknownKey
     if rows[0][0] < 0:
         raise MayNotRecord
-    return [_recorded(row, str(row[7]), str(row[8])) for row in sorted(rows, key=_ordinal)]
+    return [Recorded._make(row[1:]) for row in sorted(rows, key=_ordinal)]
 
 
 def store(tenant_pk: str, member_pk: str | None, arrivals: Sequence[Arrival]) -> list[Recorded]:
     """Store a batch in the running transaction, which is bound to the tenant: what imports call."""
     batch = _Batch(arrivals)
     rows = trip.rows(
-        "SELECT i, outcome, event_id, session_id, seq, event_pk, session_pk"
+        "SELECT i, outcome, event_id, session_id, seq, event_pk::text, session_pk::text, %t, %t"
         " FROM store_events(%t::uuid, %t::uuid, NULL, %t::jsonb, %t::jsonb, %b)",
-        (tenant_pk, member_pk, batch.sessions, batch.events, batch.bodies),
+        (tenant_pk, member_pk, tenant_pk, member_pk, batch.sessions, batch.events, batch.bodies),
     )
-    return [_recorded(row, tenant_pk, member_pk) for row in sorted(rows, key=_ordinal)]
+    return [Recorded._make(row[1:]) for row in sorted(rows, key=_ordinal)]
 
 
 def opened(tenant_pk: str, member_pk: str | None, home: Home) -> str:
@@ -124,11 +122,6 @@ def opened(tenant_pk: str, member_pk: str | None, home: Home) -> str:
         (tenant_pk, member_pk, _Batch.alone(home)),
     )
     return str(pk)
-
-
-def _recorded(row: tuple[Any, ...], tenant_pk: str, member_pk: str | None) -> Recorded:
-    _, outcome, event_id, session_id, seq, event_pk, session_pk, *_ = row
-    return Recorded(outcome, event_id, session_id, seq, str(event_pk), str(session_pk), tenant_pk, member_pk)
 
 
 def _ordinal(row: tuple[Any, ...]) -> int:

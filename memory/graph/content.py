@@ -10,7 +10,7 @@ import orjson
 from memory import redact
 from memory.problems import Problem
 from memory.redact import binary
-from memory.tenants.rest import exact_json, fast_json
+from memory.tenants.rest import exact_json
 
 JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
@@ -19,8 +19,6 @@ _MEDIA = re.compile(r"[\w.+-]+/[\w.+*-]+(\s*;\s*[\w-]+=(\"[^\"\\\r\n]*\"|[\w.:/+
 _TEXTUAL = re.compile(
     r"text/|message/|.*[/+](json|xml|yaml|x-yaml|javascript|x-www-form-urlencoded|sql|toml|x-ndjson)\b"
 )
-# A number with this many digits is more than a double holds.
-_LONG = re.compile(rb"[0-9]{17}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ def is_json(media_type: str) -> bool:
 
 def value_of(raw: bytes) -> Any:
     """The JSON value with every digit of its numbers. Raises Problem 400."""
-    return exact_json(raw)[0] if _LONG.search(raw) else fast_json(raw)[0]
+    return exact_json(raw)[0]
 
 
 def dumped(value: Any, *, is_sorted: bool = False) -> bytes:

@@ -3,9 +3,8 @@
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -65,8 +64,7 @@ SUMMARY: Final = 300
 _LONGEST_MOMENT: Final = 25
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(NamedTuple):
     """What came beside the payload: in the address and in headers."""
 
     event: str = ""
@@ -79,8 +77,7 @@ class Told:
 NOTHING: Final = Told()
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """One hook call. `key` tells two calls apart; it is "" where the harness gives nothing that could."""
 
     client: str
@@ -113,34 +110,38 @@ def known_client(asked: str) -> str | None:
 
 def canonical(client: str, payload: Mapping[str, Any], told: Told = NOTHING) -> Seen:
     """The payload in our words. `client` is how the hook was configured; the payload may know better."""
+    # Every field is asked for its text by all its names, most of which are not there: once, and for all of them.
+    texts = {name: value for name, value in payload.items() if isinstance(value, str) and value}
     actual = detected(client, payload)
-    name = (_text(payload, "hook_event_name", "hookEventName", "agent_action_name") or told.event or "unknown")[:80]
+    name = (_text(texts, "hook_event_name", "hookEventName", "agent_action_name") or told.event or "unknown")[:80]
     info = payload.get("tool_info")
     inner: Mapping[str, Any] = info if isinstance(info, dict) else {}
     kind = _kind(name, payload)
     root = normal_root(told.root or _root(payload) or _text(inner, "cwd"))
-    session = _session(payload) or (f"workspace:{root}" if root else "none")
-    prompt = _prompt(kind, payload, inner)
-    source = {"new": "startup"}.get(_text(payload, "source"), _text(payload, "source")) if kind == "start" else ""
-    transcript = _text(payload, "transcript_path", "transcriptPath")
-    tool = _tool(payload, name, kind)
+    session = _session(texts) or (f"workspace:{root}" if root else "none")
+    prompt = _prompt(kind, texts, inner)
+    source = texts.get("source", "") if kind == "start" else ""
+    transcript = _text(texts, "transcript_path", "transcriptPath")
+    tool = _tool(texts, name, kind)
+    agent = _text(texts, "agent_id", "agentId", "subagent_id")
+    use = _text(texts, "tool_use_id", "tool_call_id")
     return Seen(
         client=actual,
         session_key=session[:300],
         name=name,
         kind=kind,
-        key=_discriminator(kind, name, payload, inner),
+        key=f"{name.lower()}|tool|{use}|{agent}" if use else _by_turn(kind, name, agent, payload, inner),
         occurred_at=moment(told.at) or moment(payload.get("timestamp")),
-        agent_id=_text(payload, "agent_id", "agentId", "subagent_id")[:200],
+        agent_id=agent[:200],
         tool=tool[:200],
-        tool_use_id=_text(payload, "tool_use_id", "tool_call_id")[:200],
+        tool_use_id=use[:200],
         prompt=prompt,
         summary=_summary(kind, payload, inner, prompt),
-        cwd=(_text(payload, "cwd") or _text(inner, "cwd") or root)[:4000],
-        git_remote=normal_remote(told.remote or _text(payload, "git_remote"))[:500],
+        cwd=(texts.get("cwd") or _text(inner, "cwd") or root)[:4000],
+        git_remote=normal_remote(told.remote or texts.get("git_remote", ""))[:500],
         workspace_root=root[:1000],
-        source=source[:20],
-        model=_text(payload, "model")[:120],
+        source="startup" if source == "new" else source[:20],
+        model=texts.get("model", "")[:120],
         transcript_path=transcript[:4000],
         resumed_from=_resumed_from(source, session, transcript),
         renews=source in ("clear", "compact") or (kind == "compact" and actual not in _STARTS_AFTER_COMPACTION),
@@ -223,8 +224,8 @@ def _has_failed(payload: Mapping[str, Any]) -> bool:
     return bool(response.get("error") or response.get("isError") is True or outcome in ("failure", "error", "denied"))
 
 
-def _session(payload: Mapping[str, Any]) -> str:
-    return _text(payload, "conversation_id", "session_id", "sessionId", "trajectory_id")
+def _session(texts: Mapping[str, Any]) -> str:
+    return _text(texts, "conversation_id", "session_id", "sessionId", "trajectory_id")
 
 
 def _root(payload: Mapping[str, Any]) -> str:
@@ -249,12 +250,8 @@ def _resumed_from(source: str, session: str, transcript: str) -> str:
     return stem if source in ("resume", "fork") and stem and stem != session and "rollout-" not in stem else ""
 
 
-def _discriminator(kind: str, name: str, payload: Mapping[str, Any], inner: Mapping[str, Any]) -> str:
-    """What tells this call from another of the same session and name. The content alone never does."""
-    agent = _text(payload, "agent_id", "agentId", "subagent_id")
-    use = _text(payload, "tool_use_id", "tool_call_id")
-    if use:
-        return f"{name.lower()}|tool|{use}|{agent}"
+def _by_turn(kind: str, name: str, agent: str, payload: Mapping[str, Any], inner: Mapping[str, Any]) -> str:
+    """What tells a call without an id of its own from another of the same session. The content alone never does."""
     turn = _text(payload, "prompt_id", "turn_id", "generation_id", "execution_id")
     at = payload.get("timestamp")
     if turn or at or agent:

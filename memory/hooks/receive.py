@@ -4,9 +4,8 @@ import hashlib
 import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import isinf
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -23,8 +22,7 @@ CHUNK_EVENTS: Final = 500
 MAX_KEY: Final = 280
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One hook call as it came: the harness, the payload, and what was said beside it.
 
     `key` is the caller's. `own_key` is ours, for calls out of files, whose place in the file tells them apart.
@@ -66,7 +64,7 @@ def arrivals(calls: Sequence[Call]) -> list[Arrival]:
     return [_arrival(call, found) for call, found in zip(calls, looked_at, strict=True)]
 
 
-# Values that stand in every payload of a session. Found clean under this name once, they need no second look.
+# Values that stand in every payload of a session. Found clean together once, they need no second look.
 _REPEATED: Final = (
     "session_id",
     "transcript_path",
@@ -76,15 +74,18 @@ _REPEATED: Final = (
     "conversation_id",
     "tool_name",
 )
-_proven: set[tuple[str, str]] = set()
+_REPEATED_SET: Final = frozenset(_REPEATED)
+_proven: set[tuple[str | None, ...]] = set()
 _PROVEN_MOST: Final = 20_000
+_PROVEN_LONGEST: Final = 1_000
 
 
 def _unproven(call: Call) -> list[Any]:
     """What of a call has to be looked through for secrets: the payload, and what was said beside it."""
     payload = call.payload
-    known = [name for name in _REPEATED if (name, payload.get(name)) in _proven] if _is_plain(payload) else []
-    shown = {name: value for name, value in payload.items() if name not in known} if known else payload
+    shown = payload
+    if _repeats(payload) in _proven:
+        shown = {name: value for name, value in payload.items() if name not in _REPEATED_SET}
     told = call.told
     if not call.key and told == NOTHING:
         return [shown]
@@ -96,17 +97,19 @@ def _in_words(key: str) -> str:
     return key.replace("-", " ").replace(":", " ")
 
 
-def _is_plain(payload: dict[str, Any]) -> bool:
-    return all(isinstance(payload.get(name), str | None) for name in _REPEATED)
+def _repeats(payload: dict[str, Any]) -> tuple[str | None, ...] | None:
+    """The values that repeat, where all of them are text; None where one is not."""
+    values = tuple(map(payload.get, _REPEATED))
+    return values if all(type(value) is str or value is None for value in values) else None
 
 
 def _prove(payload: dict[str, Any]) -> None:
-    if len(_proven) > _PROVEN_MOST:
+    values = _repeats(payload)
+    if values in _proven or values is None or sum(len(value) for value in values if value) > _PROVEN_LONGEST:
+        return
+    if len(_proven) >= _PROVEN_MOST:
         _proven.clear()
-    for name in _REPEATED:
-        value = payload.get(name)
-        if isinstance(value, str) and len(value) <= 300:
-            _proven.add((name, value))
+    _proven.add(values)
 
 
 def _arrival(call: Call, found: redact.Clean) -> Arrival:
@@ -116,7 +119,7 @@ def _arrival(call: Call, found: redact.Clean) -> Arrival:
         found = redact.clean([_exact(call), [call.key, told.event, told.remote, told.root]])
         payload, (key, event, remote, root) = found.value
         given = fit_key(call.key, key)
-        call = replace(call, told=replace(told, event=event, remote=remote, root=root))
+        call = call._replace(told=told._replace(event=event, remote=remote, root=root))
         body = dumped(payload)
     else:
         payload = call.payload

@@ -20,6 +20,9 @@ MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 250_000
 # A longer whole number may be infinite to readers that take numbers as doubles.
 MAX_DIGITS: Final = 300
+# So many digits in a row may be a whole number beyond 64 bits.
+_NINES: Final = bytes(ord("9") if char in b"0123456789" else ord(" ") for char in range(256))
+_LONG_NUMBER: Final = b"9" * 19
 # Half of a character, as JSON escapes it; whole ones outside the first plane match too.
 _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 # A string, closed or cut off, or what stands before a value.
@@ -63,7 +66,7 @@ def fast_json(raw: bytes) -> tuple[Any, int]:
     try:
         return _shallow(raw, orjson.loads(raw)), 0
     except orjson.JSONDecodeError:
-        return exact_json(raw)
+        return _slow_json(raw)
 
 
 def exact_json(raw: bytes) -> tuple[Any, int]:
@@ -71,6 +74,12 @@ def exact_json(raw: bytes) -> tuple[Any, int]:
 
     Whole numbers keep every digit. Raises Problem 400 as `strict_json`, but for such numbers.
     """
+    if _LONG_NUMBER not in raw.translate(_NINES):
+        return fast_json(raw)
+    return _slow_json(raw)
+
+
+def _slow_json(raw: bytes) -> tuple[Any, int]:
     refuse_too_many_values(raw, MAX_VALUES)
     unreadable: list[str] = []
     try:

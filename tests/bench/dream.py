@@ -1,14 +1,18 @@
 """What a dream sends for 100 new events, in a team that already has 1,000, and in one that has 100,000.
 
-`python -m tests.bench.dream [--old 1000 100000]`. A scripted provider on loopback counts the calls; tokens are those of
+`python tests/bench/dream.py [--old 1000 100000]`. A scripted provider on loopback counts the calls; tokens are those of
 the questions as they were sent, counted by our tokenizer. Old events and their notes were dreamt before.
 """
 
 import argparse
 import json
 import os
+import sys
 import time
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests import database  # first: it starts a database and points the settings at it
 

@@ -1,4 +1,4 @@
-"""What cleaning costs, in processor time: `python -m tests.bench.redact [hook-log.jsonl.gz …]`.
+"""What cleaning costs, in processor time: `python tests/bench/redact.py [hook-log.jsonl.gz …]`.
 
 The bar is 200 ms per MB. Beside it stands a floor: the Go scanner alone over the same text, in the same pieces, which
 knows nothing of disguises, of pieces and of ways back.
@@ -12,6 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from memory import redact
 from memory.redact import binary
