@@ -2,8 +2,7 @@
 
 import hashlib
 import zlib
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from django.conf import settings
 from django.core.files.base import ContentFile
@@ -18,8 +17,7 @@ EDGE_BYTES: Final = 2 * 1024
 STORAGE: Final = "payloads"
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(NamedTuple):
     """Bytes ready for their row: `content` goes into the row, or stays empty where the storage has them."""
 
     sha256: bytes

@@ -3,9 +3,9 @@
 import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 from django.db import transaction
@@ -23,8 +23,7 @@ from memory.tenants.races import persistently
 MAX_SOURCE: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
+class Incoming(NamedTuple):
     """One thing that came in, as its sender says it."""
 
     source: str
@@ -48,8 +47,7 @@ class Recorded:
     is_new: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(NamedTuple):
     """A trigger as the database takes it: its fields, and the bytes beside them."""
 
     fields: dict[str, Any]
@@ -60,8 +58,7 @@ class Ready:
         return self.packed.content if self.packed else None
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(NamedTuple):
     """A checked trigger whose payload came as a JSON value, and not as bytes."""
 
     incoming: Incoming
@@ -104,8 +101,7 @@ def checked(incoming: Incoming) -> Incoming:
     source = fields.name_of(said, "source", most=MAX_SOURCE)
     if source is None:
         raise Invalid("invalid_field", "source says where it came from, e.g. github, slack, ci.", field="source")
-    return replace(
-        incoming,
+    return incoming._replace(
         source=source,
         external_id=fields.name_of(said, "external_id"),
         trigger_id=fields.own_id(incoming.trigger_id, "trigger"),
@@ -148,8 +144,7 @@ def _with_texts(incoming: Incoming, texts: list[Any]) -> Incoming:
     if texts == _short_texts(incoming):
         return incoming
     source, external_id, thread_key, thread_title, summary, idempotency_key = texts
-    return replace(
-        incoming,
+    return incoming._replace(
         source=source,
         external_id=external_id,
         thread_key=thread_key,
