@@ -21,6 +21,7 @@ from celery import Celery, signals
 from django.conf import settings
 from django.db import transaction
 
+from memory import logs
 from memory.management import postgres
 from memory.settings import EMBEDDED, database, text
 from memory.tenants import due
@@ -107,6 +108,8 @@ def _leave(**_: object) -> None:
     os._exit(0)
 
 
+signals.task_prerun.connect(lambda task, task_id, **_: logs.task_begins(task.name, task_id), weak=False)
+signals.task_postrun.connect(lambda **_: logs.task_begins("", ""), weak=False)
 signals.worker_shutdown.connect(_leave, weak=False)
 # Registered first, so it runs after all others.
 signals.beat_init.connect(lambda **_: atexit.register(_leave), weak=False)

@@ -5,6 +5,7 @@ import secrets
 import sys
 from contextlib import suppress
 from datetime import timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import unquote, urlsplit
@@ -135,6 +136,18 @@ IS_HTTPS = _public.scheme == "https"
 _more_hosts = filter(None, text("TEAM_MEMORY_ALLOWED_HOSTS").split(","))
 ALLOWED_HOSTS = [_public.hostname or "localhost", "localhost", "127.0.0.1", "[::1]", *_more_hosts]
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+# Whose X-Forwarded-For and X-Forwarded-Proto are believed. With an https address some proxy ends TLS, on this machine
+# if nothing else is said; over plain http nobody's are: whoever guesses passwords would come from anywhere.
+TRUSTED_PROXIES = [
+    part.strip()
+    for part in text("TEAM_MEMORY_TRUSTED_PROXIES", "127.0.0.1,::1" if IS_HTTPS else "").split(",")
+    if part.strip()
+]
+try:
+    for _proxy in TRUSTED_PROXIES:
+        ip_network(_proxy)
+except ValueError as why:
+    _refuse(f"TEAM_MEMORY_TRUSTED_PROXIES: {why}. Name addresses or networks, separated by commas.")
 
 INSTALLED_APPS = [
     "django.contrib.auth",
@@ -229,8 +242,15 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_FAILURE_LIMIT = 8
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_ON_SUCCESS = True
-# The login page itself says that it is locked; the package's middleware would answer with a bare 429.
-SILENCED_SYSTEM_CHECKS = ["axes.W002"]
+SILENCED_SYSTEM_CHECKS = [
+    # The login page itself says that it is locked; the package's middleware would answer with a bare 429.
+    "axes.W002",
+    # Other hosts below the same name, and a list that every browser carries, are their owner's to decide on.
+    "security.W005",
+    "security.W021",
+    # The proxy that ends TLS redirects browsers. A redirect from here would lose what agents on this machine post.
+    "security.W008",
+]
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
@@ -371,12 +391,20 @@ try:
 except embed.UnknownEmbedder as why:
     _refuse(f"TEAM_MEMORY_EMBED: {why}")
 
+LOG_FORMAT = text("TEAM_MEMORY_LOG_FORMAT", "line")
+if LOG_FORMAT not in ("line", "json"):
+    _refuse(f"TEAM_MEMORY_LOG_FORMAT is line or json, not {LOG_FORMAT!r}.")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "filters": {"masked": {"()": "memory.logs.Masked"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["masked"]}},
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s%(of)s %(message)s"},
+        "json": {"()": "memory.logs.json_lines"},
+    },
+    "filters": {"masked": {"()": "memory.logs.Masked"}, "placed": {"()": "memory.logs.Placed"}},
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["masked", "placed"]}
+    },
     # A refused address is the asker's affair, and may be a secret that was pasted into the wrong place.
     "loggers": {
         "django.request": {"level": "ERROR"},

@@ -3,7 +3,9 @@
 import logging
 import os
 
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
+from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
 from memory.management.child import tied_to_parent
 from memory.patience import Patient, end_worker
@@ -20,6 +22,10 @@ from memory.ops.traffic import Counted
 
 # Half of a worker's 24 threads (memory/management/processes.py) may wait for bodies, for 20 s.
 application = Counted(Roomy(Patient(HookLane(GraphLane(django_application)), most=12, seconds=20, end=end_worker)))
+if settings.TRUSTED_PROXIES:
+    # Who asks, and whether by https, is what the proxy says: HSTS, the strict half of CSRF, the audit and the guard
+    # against guessing go by it.
+    application = wrap_wsgi_with_proxy_headers(application, settings.TRUSTED_PROXIES)
 
 from django.db import OperationalError
 

@@ -198,14 +198,14 @@ def free_port() -> int:
 
 
 @contextmanager
-def served(port: int = 0) -> Iterator[str]:
+def served(port: int = 0, *, stderr: Any = None, **settings: str) -> Iterator[str]:
     """The address of a real server (granian, as in production) over this process's database."""
     port = port or free_port()
     address = f"http://127.0.0.1:{port}"
-    environment = {**os.environ, "TEAM_MEMORY_PUBLIC_URL": address}
+    environment = {**os.environ, "TEAM_MEMORY_PUBLIC_URL": address, **settings}
     command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--port", str(port), "memory.wsgi:application"]
     server = subprocess.Popen(
-        command, env=environment, cwd=database.ROOT, stdout=subprocess.DEVNULL, start_new_session=True
+        command, env=environment, cwd=database.ROOT, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True
     )
     try:
         _await(address + "/healthz", server)

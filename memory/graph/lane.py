@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import connection
 from django.http import QueryDict
 
-from memory import ids
+from memory import ids, logs
 from memory.graph import asked, incoming
 from memory.problems import Problem
 from memory.tenants import trip
@@ -44,19 +44,21 @@ class GraphLane:
         text = _read(environ, path) if method == "GET" else None
         if text is None:
             return self.application(environ, start_response)
-        return _answered(start_response, "200 OK", text)
+        return _answered(start_response, "200 OK", text, ids.new_key())
 
     def _post(self, environ: Environment, start_response: Any) -> Iterable[bytes]:
         size = _plain_size(environ)
         if size is None:
             return self.application(environ, start_response)
         body = environ["wsgi.input"].read(size)
+        request_id = ids.new_key()
         try:
-            taken = _recorded(environ, body)
+            with logs.of_request(request_id):
+                taken = _recorded(environ, body)
         except DatabaseAway as exc:
             # Not the long way: whether it was stored is not known, and a trigger without a key would be stored again.
             said = away(exc)
-            return _answered(start_response, f"503 {said.reason_phrase}", said.content, said.items())
+            return _answered(start_response, f"503 {said.reason_phrase}", said.content, request_id, said.items())
         finally:
             # Links are made on Django's own connection.
             if connection.connection is not None and not connection.in_atomic_block:
@@ -64,7 +66,7 @@ class GraphLane:
         if taken is None:
             environ["wsgi.input"] = io.BytesIO(body)
             return self.application(environ, start_response)
-        return _answered(start_response, *taken)
+        return _answered(start_response, *taken, request_id)
 
 
 def _read(environ: Environment, path: str) -> bytes | None:
@@ -111,11 +113,11 @@ _JSON: Final = (("Content-Type", "application/json"),)
 
 
 def _answered(
-    start_response: Any, status: str, text: bytes, said: Iterable[tuple[str, str]] = _JSON
+    start_response: Any, status: str, text: bytes, request_id: str, said: Iterable[tuple[str, str]] = _JSON
 ) -> Iterable[bytes]:
     headers = [
         *said,
-        ("X-Request-Id", ids.new_key()),
+        ("X-Request-Id", request_id),
         ("Content-Security-Policy", PAGE_POLICY),
         ("Cache-Control", "no-store"),
         ("Content-Length", str(len(text))),

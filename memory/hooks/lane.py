@@ -12,7 +12,7 @@ import orjson
 from django.db import connection
 from django.http import QueryDict
 
-from memory import ids
+from memory import ids, logs
 from memory.events.record import MayNotRecord, UnknownKey
 from memory.hooks import receive, take, tell
 from memory.hooks.answers import answer
@@ -37,8 +37,10 @@ class HookLane:
         if size is None:
             return self.application(environ, start_response)
         body = environ["wsgi.input"].read(size)
+        request_id = ids.new_key()
         try:
-            said = _taken(environ, body)
+            with logs.of_request(request_id):
+                said = _taken(environ, body, request_id)
         except DatabaseAway as exc:
             # Not the long way: whether it was stored is not known, and an event without a key would be stored again.
             return _unavailable(exc, start_response)
@@ -63,7 +65,7 @@ def _plain_size(environ: Environment) -> int | None:
     return int(size) if int(size) <= take.ALONE_BYTES else None
 
 
-def _taken(environ: Environment, body: bytes) -> tuple[list[tuple[str, str]], bytes] | None:
+def _taken(environ: Environment, body: bytes, request_id: str) -> tuple[list[tuple[str, str]], bytes] | None:
     """Headers and body of the answer; None where nothing was stored, for whatever reason."""
     name = known_client(environ["PATH_INFO"][len(PREFIX) :].rstrip("/"))
     try:
@@ -80,7 +82,7 @@ def _taken(environ: Environment, body: bytes) -> tuple[list[tuple[str, str]], by
     headers = {
         "Content-Type": "application/json",
         **take.headers_of(row),
-        "X-Request-Id": ids.new_key(),
+        "X-Request-Id": request_id,
         "Content-Security-Policy": PAGE_POLICY,
         "Cache-Control": "no-store",
         "Content-Length": str(len(text)),

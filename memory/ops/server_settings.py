@@ -83,6 +83,13 @@ _KNOWN: Final[dict[str, tuple[tuple[str, str, str, str, str], ...]]] = {
     ),
     "Mail and webhooks": (
         (
+            "TEAM_MEMORY_TRUSTED_PROXIES",
+            "Trusted proxies",
+            "TRUSTED_PROXIES",
+            "127.0.0.1, ::1 with https, else nobody",
+            "Whose word on who asks, and whether by https, is believed (X-Forwarded-For, X-Forwarded-Proto).",
+        ),
+        (
             "TEAM_MEMORY_SMTP_URL",
             "Mail server",
             "EMAIL_HOST",
@@ -107,6 +114,13 @@ _KNOWN: Final[dict[str, tuple[tuple[str, str, str, str, str], ...]]] = {
             "Without one only this machine may read them.",
         ),
         ("TEAM_MEMORY_LOG_LEVEL", "Log level", "", "INFO", "How much stands in the logs."),
+        (
+            "TEAM_MEMORY_LOG_FORMAT",
+            "Log format",
+            "LOG_FORMAT",
+            "line",
+            "line for people; json for what gathers logs: one object a line, with the request's id or the task.",
+        ),
     ),
 }
 _SECRET: Final = ("KEY", "TOKEN", "DATABASE_URL")

@@ -13,7 +13,7 @@ from django.template.response import SimpleTemplateResponse
 from django.urls import Resolver404, ResolverMatch, resolve
 from psycopg.errors import DiskFull
 
-from memory import ids, problems
+from memory import ids, logs, problems
 from memory.tenants.access import Actor, Refused
 from memory.tenants.middleware import Next, Response, bound, key_actor
 from memory.tenants.models import Tenant
@@ -75,7 +75,13 @@ class Door:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> Response:
-        request.request_id = ids.new_key()  # type: ignore[attr-defined]
+        request_id = ids.new_key()
+        request.request_id = request_id  # type: ignore[attr-defined]
+        with logs.of_request(request_id):
+            return self.entered(request)
+
+    def entered(self, request: HttpRequest) -> Response:
+        """The answer, with the headers that every answer has."""
         self.one_spelling(request)
         # Views answer GET; whoever asks by HEAD gets the head of that.
         is_head = request.method == "HEAD"
