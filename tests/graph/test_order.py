@@ -73,7 +73,10 @@ class Race:
                 rows = client.get("threads", key=key).json()["items"]
                 thread_id = rows[0]["thread_id"] if rows else ""
             if thread_id:
-                page = client.get(f"threads/{thread_id}/events", limit=limit, **cursor).json()
+                answer = client.get(f"threads/{thread_id}/events", limit=limit, **cursor)
+                # As a server does behind each request: eight pagers and who checks them share eight connections.
+                connection.close()
+                page = answer.json()
                 found += [(step["seq"], step["summary"]) for step in page["items"]]
                 cursor = {"cursor": page["next_cursor"]}
                 if page["items"]:
