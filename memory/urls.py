@@ -51,6 +51,7 @@ api: list[URLPattern | URLResolver] = [
 
 pages: list[URLPattern | URLResolver] = [
     path("", views.inbox, name="inbox"),
+    path("find/", views.find, name="find"),
     path("purge/", purge_doors.page, name="purge"),
     path("guide/", views.docs, name="docs"),
     path("guide/<slug:page>/", views.docs, name="docs"),

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 from cache_admin import weekly
 from dream import budget
 from dream import reading as dreams
-from memory import guide
+from memory import finding, guide
 from memory.notes import discussing, findings, reporting
 from memory.notes import reading as notes
 from memory.ops import alerts, first_run
@@ -50,6 +50,15 @@ def readyz(request: HttpRequest) -> HttpResponse:
     except UnboundRole as exc:
         return JsonResponse({"status": "unavailable", "database": str(exc)}, status=503)
     return JsonResponse({"status": "ok", "database": "ok"})
+
+
+@require_GET
+@needs("note.read")
+def find(request: TenantRequest, slug: str) -> HttpResponse:
+    """One field for everything: the page, or the hits alone while somebody types."""
+    q = pages.asked(request, "q")
+    found = finding.find(request.tenant, request.actor, q, is_typing=pages.wants_piece(request))
+    return pages.answer(request, "find.html", "_found.html", {"q": q, "found": found})
 
 
 @require_GET

@@ -66,7 +66,39 @@
     if (popover.matches?.("details.popover[open]")) popover.querySelector("textarea, input:not([type=hidden])")?.focus();
   };
 
+  // The finder lies over any page. Without this script its link leads to a page that does the same.
+  function openFinder() {
+    const finder = document.getElementById("finder");
+    if (!finder) return false;
+    if (!finder.open) finder.showModal();
+    finder.querySelector("input").select();
+    return true;
+  }
+
+  function pressInFinder(event) {
+    const finder = event.target.closest?.("dialog.finder");
+    if (!finder || !["ArrowDown", "ArrowUp", "Enter"].includes(event.key)) return false;
+    const field = finder.querySelector("input");
+    const stops = [field, ...finder.querySelectorAll("[data-found]")];
+    const at = stops.indexOf(document.activeElement);
+    if (event.key === "Enter") {
+      // On a hit Enter is the link's own; in the field it goes to the first hit, and to the page where there is none.
+      if (at !== 0 || stops.length < 2) return false;
+      event.preventDefault();
+      stops[1].click();
+      return true;
+    }
+    event.preventDefault();
+    stops[(at + (event.key === "ArrowDown" ? 1 : -1) + stops.length) % stops.length].focus();
+    return true;
+  }
+
   function press(event) {
+    if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey) {
+      if (openFinder()) event.preventDefault();
+      return;
+    }
+    if (pressInFinder(event)) return;
     const typing = event.target.closest?.("input, textarea, select, [contenteditable]");
     if (event.key === "Escape") {
       const open = document.querySelector("details.popover[open]");
@@ -112,6 +144,11 @@
   }
 
   document.addEventListener("click", (event) => {
+    const finder = document.getElementById("finder");
+    // A click beside the finder closes it: it is the dialog's own only there.
+    if (finder?.open && event.target === finder) finder.close();
+    const plain = !event.ctrlKey && !event.metaKey && !event.shiftKey;
+    if (plain && event.target.closest?.("[data-finder]") && openFinder()) event.preventDefault();
     const button = event.target.closest?.("button[data-toggle], button[data-copy], button[data-unfold]");
     if (button?.dataset.copy) copy(button);
     if (button && "unfold" in button.dataset) button.closest("tbody").remove();

@@ -27,7 +27,7 @@ PUBLIC |= {"hook-script", "hook-digest"}  # who installs it has no key on that m
 PUBLIC |= {"cache-client", "cache-client-digest"}
 # Addresses of a team without an id in them: what another team has must not be in the answer.
 LISTS = {
-    "inbox": "get", "docs": "get", "notes": "get", "note_new": "get", "sessions": "get", "dreams": "get",
+    "inbox": "get", "find": "get", "docs": "get", "notes": "get", "note_new": "get", "sessions": "get", "dreams": "get",
     "note_files": "get", "note_export": "get", "note_preview": "post", "note_draft": "post",
     "dream_start": "post", "dream_budget": "post", "projects": "get", "connect": "get",
     "api-projects": "get", "api-sessions": "get", "api-notes": "get", "api-proposals": "get", "api-dreams": "get",
@@ -49,7 +49,7 @@ LISTS = {
     "news": "get", "garden": "get", "garden_start": "post",
 }  # fmt: skip
 # What a list needs to be asked.
-QUERIES = {"api-search": "?q=acme-only"}
+QUERIES = {"api-search": "?q=acme-only", "find": "?q=acme-only"}
 # Addresses with an id: the method, which of the made things the id names, and what else belongs to the request.
 BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "proposal": ("get", "proposal", {}),

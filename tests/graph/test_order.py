@@ -76,6 +76,10 @@ class Race:
                 answer = client.get(f"threads/{thread_id}/events", limit=limit, **cursor)
                 # As a server does behind each request: eight pagers and who checks them share eight connections.
                 connection.close()
+                if answer.status_code in (429, 503):
+                    # It goes on from the same place, as any client does that was told to wait.
+                    time.sleep(float(answer["Retry-After"]))
+                    continue
                 page = answer.json()
                 found += [(step["seq"], step["summary"]) for step in page["items"]]
                 cursor = {"cursor": page["next_cursor"]}
