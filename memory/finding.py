@@ -109,10 +109,14 @@ def _named(session: Session) -> str:
 def _hits(tenant: Tenant, by: Actor, q: str, *, is_typing: bool) -> Iterator[Found]:
     reach = reach_of(str(tenant.pk), kinds=KINDS, member_pk=by.member_pk)
     asked = everywhere.Asked(q, reach, member_pk=by.member_pk)
-    for hit in everywhere.find(asked, limit=_HITS, by=None if is_typing else vectors.maker()):
+    hits = everywhere.find(asked, limit=_HITS, by=None if is_typing else vectors.maker())
+    threads = [hit.record.public_id for hit in hits if hit.record.kind == "thread"]
+    # Threads of one kind are often titled alike; the key says which pull request, ticket or run it is.
+    keys = dict(tenant.threads.filter(public_id__in=threads).values_list("public_id", "key"))
+    for hit in hits:
         page, kind, icon = _KINDS[hit.record.kind]
         shown = hit.show()
         title = shown["title"] or shown["summary"] or hit.record.public_id
-        about = shown.get("path") or shown["snippet"]
+        about = shown.get("path") or keys.get(hit.record.public_id) or shown["snippet"]
         url = reverse(page, args=[tenant.slug, hit.record.public_id])
         yield Found(kind, icon, title, about if about != title else "", url)

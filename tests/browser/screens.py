@@ -136,6 +136,7 @@ def addresses(team: dict[str, Any]) -> dict[str, str]:
         analysis = acme.analyses.first()
     log = f"triggers/{run.public_id}/payload/?part=full_log"
     pages = {
+        "find": "find/?q=retr",
         "threads": "threads/",
         "thread": f"threads/{answered.public_id}/",
         "thread-edit": f"threads/{answered.public_id}/edit/",
