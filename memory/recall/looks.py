@@ -83,7 +83,12 @@ def by_words(reach: Reach, terms: Sequence[str], *, is_all: bool, needle: str = 
         " FROM search_words(%s, %s::uuid[], %s::uuid[], %s, %s::bigint[], %s, %s, %s)",
         [*reach.parameters, list(numbers), is_all, needle, most],
     )
-    return [Look(r[0], str(r[1]), r[2], r[3], tuple(numbers[n] for n in r[4]), r[5]) for r in rows]
+    place = {number: at for at, number in enumerate(numbers)}
+    # Named in the order of the question: two that are as rare as each other have no other.
+    return [
+        Look(kind, str(target), score, share, tuple(numbers[n] for n in sorted(found, key=place.__getitem__)), is_exact)
+        for kind, target, score, share, found, is_exact in rows
+    ]
 
 
 def by_text(reach: Reach, needle: str, *, most: int) -> list[Look]:

@@ -100,6 +100,7 @@ DECLARE
   rare bigint[];
   common bigint[];
   total double precision;
+  is_small boolean;
   step integer;
   read_rows bigint;
   condition text;
@@ -107,13 +108,22 @@ BEGIN
   EXECUTE 'SELECT count(*) FROM (SELECT FROM recall_entry x WHERE ' || search_reach(kinds, NULL, places, in_thread)
     || ' LIMIT 2001) r' INTO total;
   IF total = 0 OR cardinality(asked) = 0 THEN RETURN; END IF;
-  total := CASE WHEN total > 2000 THEN greatest(whole, total) ELSE total END;
-  -- A word that stands in most rows says little and costs much. PostgreSQL's own statistics of the column know them.
+  is_small := total <= most_read;
+  IF NOT is_small THEN
+    -- As many as the statistics say that this team has: weights must not tell how much others have.
+    total := greatest(total, (
+      SELECT u.share * whole FROM pg_stats s, unnest(s.most_common_vals::text::uuid[], s.most_common_freqs) u(team, share)
+      WHERE s.schemaname = 'public' AND s.tablename = 'recall_entry' AND s.attname = 'tenant_id'
+        AND u.team = nullif(current_setting('app.tenant_id', true), '')::uuid));
+  END IF;
+  -- A word that stands in most rows says little and costs much. PostgreSQL's own statistics of the column know them;
+  -- a few rows are read and counted, whatever the statistics of the day say.
   WITH common AS (
     SELECT u.word, u.share * whole AS rows
     FROM pg_stats s, unnest(s.most_common_elems::text::bigint[],
                             s.most_common_elem_freqs[1:cardinality(s.most_common_elems)]) u(word, share)
     WHERE s.schemaname = 'public' AND s.tablename = 'recall_entry' AND s.attname = 'words' AND u.word = ANY (asked)
+      AND NOT is_small
   ), ordered AS (
     SELECT a.word, coalesce(c.rows, 0) AS rows, sum(coalesce(c.rows, 0)) OVER (ORDER BY coalesce(c.rows, 0), a.word) AS so_far
     FROM unnest(asked) a(word) LEFT JOIN common c ON c.word = a.word
