@@ -85,7 +85,9 @@ def test_they_need_a_key_a_scope_a_role_and_post(path: str, committed: None, ali
     assert api(new_agent(alice)).get(path).status_code == 405
 
 
-@pytest.mark.parametrize("body", [{}, {"paths": "x"}, {"paths": [1]}, {"tol": "x"}, {"tool": 1}])
+@pytest.mark.parametrize(
+    "body", [{}, {"paths": "x"}, {"paths": [1]}, {"tol": "x"}, {"tool": 1}, {"paths": {}, "tool": "x"}, {"all": "yes"}]
+)
 def test_it_says_what_is_wrong(desk: Any, body: dict[str, Any]) -> None:
     answer = desk.post("cache/invalidate", body)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_field")
