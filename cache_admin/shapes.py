@@ -273,10 +273,12 @@ def doomed(body: Mapping[str, Any]) -> tuple[Doomed, str]:
 
 
 def _path(one: Any, place: int) -> tuple[str, str]:
+    at = f"paths[{place}]."
     if isinstance(one, str):
-        return one, ""
+        one = {"path": one}
     if isinstance(one, Mapping) and isinstance(one.get("path"), str):
-        return one["path"], text(one, "content_hash", at=f"paths[{place}].")
+        known(one, ("path", "content_hash"), at)
+        return text(one, "path", most=4_000, needed=True, at=at), text(one, "content_hash", at=at)
     raise invalid(f"paths[{place}]", 'a path, or {"path", "content_hash"} with the digest that it has now.')
 
 
