@@ -9,6 +9,7 @@ from typing import Any, Final
 import rfc8785
 
 from cache_admin.normalize import NotKeyable, Rules, exact, fraction, normal
+from cache_admin.normalize import place as place_of
 from memory.problems import Problem
 from memory.tenants.rest import MAX_VALUES, nested_too_deeply, refuse_too_many_values, without_surrogates
 
@@ -59,7 +60,7 @@ def tool_key(call: Call, *, tenant: str, scope: str, salt: str, rules: Rules, pl
         **({"project": place} if place else {}),
     }
     document = canonical({**about, "content_hash": call.content_hash})
-    paths = tuple(sorted({text for name in rules.paths for text in _texts(arguments.get(name))}))
+    paths = tuple(sorted({place_of(text) for name in rules.paths for text in _texts(arguments.get(name))}))
     return Key(_sha256(document), document.decode(), _sha256(canonical(about)), paths)
 
 

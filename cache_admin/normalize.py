@@ -3,6 +3,7 @@
 Only what a policy or a tool's schema names is rewritten. Everything else keeps its bytes: free text is not folded.
 """
 
+import hashlib
 import math
 import re
 import unicodedata
@@ -18,6 +19,7 @@ from w3lib.url import canonicalize_url
 
 # The largest whole number that every reader of JSON keeps (RFC 8259, section 6).
 MAX_EXACT: Final = 2**53 - 1
+LONGEST_PLACE: Final = 1_500
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _SPACE: Final = re.compile(r"\s+")
 _OPERATORS: Final = frozenset({"AND", "OR", "NOT", "NEAR"})
@@ -163,6 +165,12 @@ def path(text: str, *, root: str = "") -> str:
     if base and (here == base or here.startswith(base + "/") or _is_below_drive(here, base)):
         return f"$ROOT{here[len(base) :]}"
     return here
+
+
+def place(path: str) -> str:
+    """A path as it is looked up by: an index takes no longer ones than this."""
+    raw = path.encode("utf-8", "replace")
+    return path if len(raw) <= LONGEST_PLACE else f"sha256:{hashlib.sha256(raw).hexdigest()}"
 
 
 def _slashed(text: str) -> str:

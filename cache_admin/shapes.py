@@ -1,6 +1,7 @@
 """What the caches' doors take: read field by field, and refused with the name of the field and what it should be."""
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -11,7 +12,7 @@ from cache_admin.incidents import Reported as Incident
 from cache_admin.invalidate import MOST_PATHS, Doomed
 from cache_admin.keys import Call, parameters_hash
 from cache_admin.lookup import Asked
-from cache_admin.normalize import NotKeyable
+from cache_admin.normalize import LONGEST_PLACE, NotKeyable
 from cache_admin.policy import SCOPES
 from cache_admin.results import Draft
 from cache_admin.store import Written, as_text
@@ -109,8 +110,9 @@ def _asked(body: Mapping[str, Any], arguments: Mapping[str, Any]) -> Asked:
     context = mapping(body, "context")
     known(context, _CONTEXT, "context.")
     tool = text(body, "tool", needed=True)
-    if not _NAME.fullmatch(tool):
-        raise invalid("tool", "a name without spaces.")
+    # What is not seen on a page, or turns its letters round, names nothing there.
+    if not _NAME.fullmatch(tool) or any(unicodedata.category(one) == "Cf" for one in tool):
+        raise invalid("tool", "a name without spaces and invisible characters.")
     scope = text(context, "scope", at="context.")
     if scope and scope not in SCOPES:
         raise invalid("context.scope", f"one of {', '.join(SCOPES)}; the narrower of this and the policy's holds.")
@@ -203,7 +205,9 @@ def _wanted(body: Mapping[str, Any], content_hash: str, analysis_type: str, at: 
         parameters = parameters_hash({**({"of": given} if given else {}), **made_by})
     except NotKeyable as why:
         raise invalid(f"{at}parameters", f"not keyable: {why}.") from None
-    path = text(body, "path", most=4_000, at=at)
+    path = text(body, "path", most=LONGEST_PLACE, at=at)
+    if len(path.encode()) > LONGEST_PLACE:
+        raise invalid(f"{at}path", f"at most {LONGEST_PLACE:,} bytes.")
     version = text(body, "version", most=100, needed=True, at=at)
     return Wanted(content_hash, analysis_type, version, parameters, path)
 

@@ -26,6 +26,7 @@ WHY: Final = {
     "no_member": "The call does not say which member asks.",
     "no_thread": "Results are shared within a thread, and this call names none.",
     "no_project": "Results are shared within a project, and this call names none.",
+    "nul": "An argument holds a NUL, which the database keeps in no text.",
     "not_canonical": "The arguments have no one spelling in JSON.",
     "not_json": "The arguments hold what JSON can't.",
     "not_a_number": "The arguments hold a number that JSON can't.",

@@ -263,6 +263,7 @@ def test_two_spellings_are_one_call(desk: Any) -> None:
         ("[]", "invalid_json"),
         ("{}", "invalid_field"),
         ('{"tool":"a b"}', "invalid_field"),
+        ('{"tool":"a\\u202eb"}', "invalid_field"),
         ('{"tool":"read_file","argumnets":{}}', "invalid_field"),
         ('{"tool":"read_file","context":{"scope":"world"}}', "invalid_field"),
         ('{"tool":"read_file","arguments":' + "[" * 80 + "]" * 80 + "}", "nested_too_deeply"),
