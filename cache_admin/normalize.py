@@ -126,7 +126,7 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_same, one, other))
     if isinstance(one, Digits) or isinstance(other, Digits):
-        return exact(one) == exact(other)
+        return bool(exact(one) == exact(other))
     is_one_kind = type(one) is type(other) or (_is_number(one) and _is_number(other))
     return is_one_kind and bool(one == other)
 
