@@ -31,6 +31,7 @@ import json
 import logging
 import os
 import random
+import re
 import socket
 import ssl
 import subprocess
@@ -43,7 +44,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 VERSION = "1"
 MOST_BYTES = 30 * 1024 * 1024
@@ -110,8 +111,48 @@ def _git(folder: str, *arguments: str) -> bytes:
     return done.stdout
 
 
+def _is_covered(folder: str, named: Iterable[str]) -> bool:
+    """Whether the digest of a folder's checkout changes with all that lies at these paths."""
+    paths = sorted({os.path.realpath(one) for one in named})
+    if not paths:
+        return True
+    top = os.path.realpath(os.fsdecode(_git(folder, "rev-parse", "--show-toplevel")).rstrip("\r\n"))
+    below = [os.path.relpath(path, top).split(os.sep) if _is_below(path, top) else [".."] for path in paths]
+    if any(parts[0] == ".." or ".git" in parts for parts in below):
+        return False
+    # 1: none of them is ignored. Where git does not know (a path within a submodule), neither do we.
+    command = ["git", "-C", top, "--no-optional-locks", "check-ignore", "-q", "--", *paths]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 1  # noqa: S603
+
+
+def _is_below(path: str, top: str) -> bool:
+    return os.path.join(path, "").startswith(os.path.join(top, ""))
+
+
+def _named_paths(value: Any) -> Iterator[str]:
+    """What in an argument is the path of something that is there; of a pattern, the folder it begins in."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        for one in value:
+            yield from _named_paths(one)
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _named_paths(one)
+    elif isinstance(value, (str, os.PathLike)):
+        text = os.path.expanduser(str(value))
+        start = re.split(r"[*?\[{]", text, maxsplit=1)[0]
+        for one in (text, os.path.dirname(start) if start != text else ""):
+            # "/[a-z]+" is an expression rather than a pattern of all that a machine holds.
+            if one and (one == text or one != os.sep) and len(one) < 4096 and not set(one) & {"\0", "\n"}:
+                with contextlib.suppress(OSError, ValueError):
+                    if os.path.lexists(one):
+                        yield one
+
+
 class files:
-    """The digest of the files that these arguments name (texts, or lists of them); a folder counts as its checkout."""
+    """The digest of the files that these arguments name (texts, or lists of them); a folder counts as its checkout.
+
+    A folder that git ignores has none: the tool runs uncached.
+    """
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -119,18 +160,25 @@ class files:
     def __call__(self, arguments: Mapping[str, Any]) -> str:
         given = [arguments[name] for name in self.names]
         paths = [os.fspath(one) for value in given for one in (value if isinstance(value, (list, tuple)) else [value])]
+        if not all(_is_covered(path, [path]) for path in paths if os.path.isdir(path)):
+            return ""
         digests = [tree_digest(path) if os.path.isdir(path) else file_digest(path) for path in paths]
         return digests[0] if len(digests) == 1 else content_digest("\n".join(digests).encode())
 
 
 class tree:
-    """The digest of the git checkout around a folder: the one that an argument names, else the current one."""
+    """The digest of the git checkout around a folder: the one that an argument names, else the current one.
+
+    Where an argument names what the digest does not see (outside of the checkout, ignored by git, in `.git`), there is
+    none: the tool runs uncached.
+    """
 
     def __init__(self, name: str = "") -> None:
         self.names = (name,) if name else ()
 
     def __call__(self, arguments: Mapping[str, Any]) -> str:
-        return tree_digest(os.fspath(arguments[self.names[0]] or ".") if self.names else ".")
+        folder = os.fspath(arguments[self.names[0]] or ".") if self.names else "."
+        return tree_digest(folder) if _is_covered(folder, _named_paths(dict(arguments))) else ""
 
 
 # --- where to --------------------------------------------------------------------------------------------------------
@@ -492,10 +540,17 @@ class _Tool:
 
 
 def _source_digest(run: Callable[..., Any]) -> str:
+    """Of the text of a function, and of the plain values that it was made with: one text may make two tools."""
     try:
-        return content_digest(inspect.getsource(run).encode("utf-8", "replace"))
+        text = inspect.getsource(run)
     except (OSError, TypeError):
         return ""
+    made_with = []
+    for name, cell in zip(run.__code__.co_freevars, run.__closure__ or ()):  # noqa: B905 - strict= is newer than 3.8
+        with contextlib.suppress(ValueError):
+            if isinstance(cell.cell_contents, (str, bytes, int, float, bool, type(None))):
+                made_with.append(f"{name}={cell.cell_contents!r}")
+    return content_digest("\n".join([text, *made_with]).encode("utf-8", "replace"))
 
 
 class _Call:
@@ -565,7 +620,12 @@ class _Call:
         given = {name: list(value) if type(value) is tuple else value for name, value in given.items()}
         if not _is_plain(given):
             raise ValueError("arguments that JSON can't hold")
-        return {"arguments": given, **({"content_hash": self.digest} if self.digest else {}), **self.tool.more}
+        more = dict(self.tool.more)
+        # Where it stands a tool reads "." and "tests"; only of the files that `files` names do we know the whole path.
+        here = "" if isinstance(content, files) else self.cache.below(os.getcwd())
+        if here and os.path.realpath(os.getcwd()) != self.cache.root:
+            more["environment"] = {"cwd": here, **(more.get("environment") or {})}
+        return {"arguments": given, **({"content_hash": self.digest} if self.digest else {}), **more}
 
     def begin(self) -> None:
         """The tool runs now; as long as it does, its lease is made to last."""

@@ -123,7 +123,9 @@ def features(text: str) -> Features:
     return Features(
         numbers=tuple(sorted(numbers)),
         dates=frozenset(DATES[word] for word in lower if word in DATES),
-        negations=sum(word in NEGATIONS or word.startswith(("n'", "non-")) for word in lower),
+        # At the end of a Vietnamese question "không" only makes it one.
+        negations=sum(word in NEGATIONS or word.startswith(("n'", "non-")) for word in lower)
+        - (lower[1:] != [] and lower[-1] == "không"),
         identifiers=frozenset(token for token in tokens if _IDENTIFIER.search(token)),
         quoted=frozenset(" ".join(inner.lower().split()) for inner in _QUOTED.findall(text)),
         names=frozenset(

@@ -29,7 +29,8 @@ _PAIRS: Final = """
 enable disable|on off|open closed|open close|opened closed|start stop|add remove|add delete|create delete|allow deny
 allow block|allowed banned|allowed forbidden|before after|increase decrease|raise lower|install uninstall
 include exclude
-up down|first last|min max|minimum maximum|highest lowest|most least|more less|more fewer|oldest newest
+up down|first last|min max|last next|previous next|cheapest expensive|minimum maximum|highest lowest|most least
+more less|more fewer|oldest newest
 latest earliest
 with without|pass fail|passed failed|passes fails|import export|read write|upload download|send receive
 sent received
@@ -52,18 +53,21 @@ incoming outgoing|inbound outbound|parent child|adult child|adults children|men 
 bật tắt|mở đóng|thêm xóa|thêm xoá|tăng giảm|trước sau|cho cấm|nhập xuất|khóa mở|đúng sai|trong ngoài|gửi nhận|cài gỡ
 lên xuống
 có không|khởi dừng|đọc ghi|công riêng|mới cũ|nhanh chậm|đầu cuối|trên dưới
+ativo desativo|ativa desativa|com sem|último próximo|última próxima
 ativar desativar|habilitar desabilitar|ligar desligar|abrir fechar|aberto fechado|aberta fechada|adicionar remover
 permitir bloquear|permitir negar|antes depois|aumentar diminuir|instalar desinstalar|incluir excluir
 importar exportar
 ler escrever|enviar receber|iniciar parar|aceitar rejeitar|entrada saída|interno externo|público privado|maior menor
 primeiro último|mais menos|dentro fora|bloquear desbloquear|conectar desconectar|criar apagar|criar excluir
 novo antigo
+active désactive|avec sans|augmenter réduire|dernier prochain|dernière prochaine
 activer désactiver|ouvrir fermer|ouvert fermé|ouverte fermée|ajouter supprimer|ajouter retirer|autoriser interdire
 autoriser bloquer|avant après|augmenter diminuer|installer désinstaller|inclure exclure|importer exporter
 lire écrire
 envoyer recevoir|démarrer arrêter|accepter refuser|entrée sortie|interne externe|public privé|premier dernier
 plus moins
 dedans dehors|verrouiller déverrouiller|connecter déconnecter|créer supprimer|nouveau ancien|allumer éteindre
+activo desactivo|activa desactiva|con sin|último próximo|última próxima
 activar desactivar|habilitar deshabilitar|encender apagar|abrir cerrar|abierto cerrado|añadir quitar
 agregar eliminar
 permitir denegar|antes después|aumentar disminuir|instalar desinstalar|incluir excluir|leer escribir|enviar recibir
@@ -72,6 +76,7 @@ aktivieren deaktivieren|einschalten ausschalten|öffnen schließen|offen geschlo
 erlauben verbieten
 vor nach|erhöhen senken|installieren deinstallieren|importieren exportieren|lesen schreiben|senden empfangen
 starten stoppen|annehmen ablehnen|eingang ausgang|intern extern|öffentlich privat|erste letzte|mehr weniger|ein aus
+aktiviere deaktiviere|aktiviert deaktiviert|letzte nächste|letzten nächsten|billigste teuerste|mit ohne
 sperren entsperren|verbinden trennen|erstellen löschen|neu alt
 """
 _SPLIT: Final = [tuple(pair.split()) for line in _PAIRS.strip().splitlines() for pair in line.split("|")]
@@ -130,6 +135,10 @@ saturday sat|sunday sun
 today|tomorrow|yesterday|tonight|spring|summer|autumn fall|winter|christmas|easter
 hôm|mai|ontem|amanhã|hoje|hier|demain|aujourd'hui|ayer|mañana|hoy|gestern|heute|morgen
 segunda|terça|quarta|quinta|sexta|sábado|domingo|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche
+janeiro|fevereiro|março|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro
+janvier|février|mars|avril|juin|juillet|août|septembre|octobre|novembre|décembre
+enero|febrero|marzo|mayo|junio|julio|septiembre|octubre|noviembre|diciembre
+januar|februar|märz|juni|juli|oktober|dezember
 lunes|martes|miércoles|jueves|viernes|montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag"""
 DATES: Final = {
     word: kind.split()[0] for line in _MONTHS.splitlines() for kind in line.split("|") for word in kind.split()

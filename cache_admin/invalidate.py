@@ -84,7 +84,7 @@ def _entries(tenant: Tenant, doomed: Doomed) -> "list[QuerySet[Entry]]":
 
 def _at_path(rows: "QuerySet[Entry]", path: str, digest: str, doomed: Doomed) -> "QuerySet[Entry]":
     """Entries at a path, but those made of its new content."""
-    found = rows.filter(paths__path=normalize.path(path, root=doomed.root))
+    found = rows.filter(paths__path=normalize.place(normalize.path(path, root=doomed.root)))
     if doomed.project_pk:
         found = found.filter(Q(project_id=doomed.project_pk) | Q(project__isnull=True))
     return found.exclude(content_hash=digest) if digest else found
@@ -113,7 +113,7 @@ def _ground(tenant: Tenant, doomed: Doomed) -> None:
     """Calls on their way must not land what they read before."""
     flights = Flight.objects.filter(tenant=tenant)
     for path, digest in doomed.paths:
-        at_path = flights.filter(inputs__paths__contains=[normalize.path(path, root=doomed.root)])
+        at_path = flights.filter(inputs__paths__contains=[normalize.place(normalize.path(path, root=doomed.root))])
         (at_path.exclude(inputs__content_hash=digest) if digest else at_path).delete()
     if doomed.tool:
         flights.filter(inputs__tool=doomed.tool).delete()

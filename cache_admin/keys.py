@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import rfc8785
 
-from cache_admin.normalize import NotKeyable, Rules, exact, normal
+from cache_admin.normalize import NotKeyable, Rules, exact, fraction, normal
+from cache_admin.normalize import place as place_of
 from memory.problems import Problem
 from memory.tenants.rest import MAX_VALUES, nested_too_deeply, refuse_too_many_values, without_surrogates
 
@@ -43,8 +44,8 @@ class Key:
         return self.digest.hex()
 
 
-def tool_key(call: Call, *, tenant: str, scope: str, salt: str, rules: Rules) -> Key:
-    """The key of a call. Raises NotKeyable."""
+def tool_key(call: Call, *, tenant: str, scope: str, salt: str, rules: Rules, place: str = "") -> Key:
+    """The key of a call; `place` is the project where the scope does not say it. Raises NotKeyable."""
     arguments = normal(call.arguments, rules=rules, root=call.root)
     about = {
         "key_version": VERSION,
@@ -56,9 +57,10 @@ def tool_key(call: Call, *, tenant: str, scope: str, salt: str, rules: Rules) ->
         "tool_version": call.version,
         "arguments": arguments,
         "environment": exact(call.environment),
+        **({"project": place} if place else {}),
     }
     document = canonical({**about, "content_hash": call.content_hash})
-    paths = tuple(sorted({text for name in rules.paths for text in _texts(arguments.get(name))}))
+    paths = tuple(sorted({place_of(text) for name in rules.paths for text in _texts(arguments.get(name))}))
     return Key(_sha256(document), document.decode(), _sha256(canonical(about)), paths)
 
 
@@ -89,7 +91,12 @@ def read_call(raw: bytes) -> dict[str, Any]:
     """The body of a lookup. Every digit of a number counts here, and no name may come twice. Raises Problem 400."""
     refuse_too_many_values(raw, MAX_VALUES)
     try:
-        value = json.loads(raw.decode("utf-8", "replace"), object_pairs_hook=_once, parse_constant=_refuse_constant)
+        value = json.loads(
+            raw.decode("utf-8", "replace"),
+            object_pairs_hook=_once,
+            parse_constant=_refuse_constant,
+            parse_float=fraction,
+        )
     except RecursionError:
         raise nested_too_deeply() from None
     except ValueError as exc:

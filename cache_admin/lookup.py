@@ -2,12 +2,14 @@
 
 import hashlib
 import hmac
+import json
 import secrets
 import time
 import zlib
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
@@ -17,9 +19,9 @@ from django.db import connection, transaction
 from psycopg.errors import DeadlockDetected, SerializationFailure, UniqueViolation
 
 from cache_admin import policies
-from cache_admin.keys import Call, Key, tool_key
-from cache_admin.normalize import NotKeyable, Rules, carries_secret
-from cache_admin.policy import SCOPES, InvalidPolicy, Policy, scope_ref
+from cache_admin.keys import Call, Key, canonical, tool_key
+from cache_admin.normalize import NotKeyable, carries_secret
+from cache_admin.policy import SCOPES, InvalidPolicy, Policy, place_ref, scope_ref
 from memory import ids, redact
 from memory.problems import Problem, not_found
 from memory.tenants.access import MAY
@@ -70,6 +72,7 @@ class Standing:
     project: str = ""
     salt: int = 0
     row: Mapping[str, Any] | None = None
+    is_limited: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ def look(key_hash: bytes, asked: Asked) -> Answer:
         standing = _known.get(place, Standing(""))
         began = time.perf_counter()
         plan = _plan(asked, standing) if standing.state else Plan(Policy(asked.call.tool))
-        lease = new_lease(plan.key.hex, key_hash) if plan.key else ""
+        lease = new_lease(plan.key.hex, key_hash, held=asked.held) if plan.key else ""
         given = _request(asked, standing, plan, lease)
         given["log"] = ids.new_key()
         given["hash_us"] = int((time.perf_counter() - began) * 1e6)
@@ -147,6 +150,7 @@ def _remember(place: tuple[bytes, str, str], about: Mapping[str, Any]) -> None:
         about["project"] or "",
         about["salt"],
         about["policy"],
+        about["is_limited"],
     )
 
 
@@ -161,21 +165,21 @@ def _plan(asked: Asked, standing: Standing) -> Plan:
     if why:
         return Plan(policy, why)
     try:
-        scope = _scope(policy, asked, standing)
+        scope, place = _scope(policy, asked, standing)
         salt = f"{standing.salt}.{policy.salt}"
         rules = replace(policy.rules, queries=policy.rules.queries | {"query"}) if asked.question else policy.rules
-        key = tool_key(asked.call, tenant=standing.tenant, scope=scope, salt=salt, rules=rules)
-        space = _space(asked, standing.tenant, scope, salt, rules) if asked.question else ""
+        key = tool_key(asked.call, tenant=standing.tenant, scope=scope, salt=salt, rules=rules, place=place)
+        space = _space(asked, key) if asked.question else ""
     except (NotKeyable, InvalidPolicy) as refusal:
         return Plan(policy, str(refusal)[:30])
     return Plan(policy, "", scope, key, space)
 
 
-def _space(asked: Asked, tenant: str, scope: str, salt: str, rules: Rules) -> str:
+def _space(asked: Asked, key: Key) -> str:
     """All that a question's answer hangs on but its words. Only questions of one space are ever compared."""
-    others = {name: value for name, value in asked.call.arguments.items() if name != "query"}
-    key = tool_key(replace(asked.call, arguments=others), tenant=tenant, scope=scope, salt=salt, rules=rules)
-    return hashlib.sha256(key.digest + asked.embedder.encode()).hexdigest()
+    about = json.loads(key.document)
+    about["arguments"].pop("query", None)
+    return hashlib.sha256(canonical(about) + asked.embedder.encode()).hexdigest()
 
 
 def holds_secret(*values: Any) -> bool:
@@ -185,14 +189,16 @@ def holds_secret(*values: Any) -> bool:
     )
 
 
-def _scope(policy: Policy, asked: Asked, standing: Standing) -> str:
-    """The narrower of what the policy allows and what the caller asks for."""
-    scope = policy.scope
+def _scope(policy: Policy, asked: Asked, standing: Standing) -> tuple[str, str]:
+    """The narrower of what the policy allows and what the caller asks for, and the project where that has to count."""
+    # What is found in a project that is open to some is not the whole team's.
+    scope = "project" if policy.scope == "team" and standing.is_limited else policy.scope
     if asked.scope and SCOPES.index(asked.scope) < SCOPES.index(scope):
         scope = asked.scope
     # A name that is no project yet is still a place to share in; a project's own key can't be mistaken for it.
     project = standing.project or (f"name:{asked.project}" if asked.project else "")
-    return scope_ref(scope, member=standing.member, thread=asked.thread, project=project)
+    place = place_ref(scope, project=project, content_hash=asked.call.content_hash, is_limited=standing.is_limited)
+    return scope_ref(scope, member=standing.member, thread=asked.thread, project=project), place
 
 
 def _request(asked: Asked, standing: Standing, plan: Plan, lease: str) -> dict[str, Any]:
@@ -237,16 +243,25 @@ def _inputs(asked: Asked, standing: Standing, plan: Plan) -> dict[str, Any]:
     }
 
 
-def new_lease(key_hex: str, key_hash: bytes) -> str:
-    """A lease that only this agent key can use, for this cache key; nothing has to be stored to check it."""
-    nonce = secrets.token_hex(8)
+def new_lease(key_hex: str, key_hash: bytes, *, held: str = "") -> str:
+    """A lease that only this agent key can use, for this cache key; nothing has to be stored to check it.
+
+    It says when the run it is for may have begun: one that is made to last longer (`held`) keeps that time.
+    """
+    since = held[4:12] if is_lease(held, key_hex, key_hash) else f"{int(time.time()):08x}"
+    nonce = since + secrets.token_hex(8)
     return f"lse_{nonce}{_mac(nonce, key_hex, key_hash)}"
 
 
 def is_lease(lease: str, key_hex: str, key_hash: bytes) -> bool:
     """Whether we gave this lease to this agent key for this cache key."""
-    nonce, mac = lease[4:20], lease[20:]
+    nonce, mac = lease[4:28], lease[28:]
     return lease.startswith("lse_") and hmac.compare_digest(mac.encode(), _mac(nonce, key_hex, key_hash).encode())
+
+
+def leased_at(lease: str) -> datetime:
+    """When the tool may have begun to run, of a lease that we gave."""
+    return datetime.fromtimestamp(int(lease[4:12], 16), UTC)
 
 
 def _mac(nonce: str, key_hex: str, key_hash: bytes) -> str:

@@ -157,7 +157,7 @@ class Entry(TenantOwned):
     identity = models.BinaryField()
     document = models.TextField()
     tool = models.CharField(max_length=200)
-    scope = models.CharField(max_length=140)
+    scope = models.CharField(max_length=1040)
     content_hash = models.CharField(max_length=200, blank=True)
     project = models.ForeignKey(Project, models.CASCADE, null=True, db_constraint=False, related_name="+")
     result = models.ForeignKey(Result, models.CASCADE, db_constraint=False, related_name="entries")

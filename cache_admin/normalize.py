@@ -3,11 +3,14 @@
 Only what a policy or a tool's schema names is rewritten. Everything else keeps its bytes: free text is not folded.
 """
 
+import hashlib
 import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from posixpath import normpath
 from typing import Any, Final
 from urllib.parse import SplitResult, quote, unquote_to_bytes, urlsplit
@@ -16,8 +19,10 @@ from w3lib.url import canonicalize_url
 
 # The largest whole number that every reader of JSON keeps (RFC 8259, section 6).
 MAX_EXACT: Final = 2**53 - 1
+LONGEST_PLACE: Final = 1_500
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _SPACE: Final = re.compile(r"\s+")
+_OPERATORS: Final = frozenset({"AND", "OR", "NOT", "NEAR"})
 _DRIVE: Final = re.compile(r"[A-Za-z]:(?=/|$)")
 # Parameters that only say where the reader came from. Nothing else is ever dropped.
 _TRACKERS: Final = re.compile(
@@ -32,6 +37,23 @@ _SECRET_PARAMETER: Final = re.compile(
 
 class NotKeyable(ValueError):
     """These arguments have no key; the reason says why, and the call goes past the cache."""
+
+
+class Digits(float):
+    """A number that a double does not hold; `text` has all its digits."""
+
+    text = ""
+
+
+def fraction(text: str) -> float:
+    """A number of JSON that is not whole, with every digit: what another text can't be taken for."""
+    near = float(text)
+    with suppress(ArithmeticError):
+        if not math.isfinite(near) or Decimal(text) == Decimal(repr(near)):
+            return near
+    whole = Digits(near)
+    whole.text = text
+    return whole
 
 
 @dataclass(frozen=True)
@@ -98,8 +120,15 @@ def _without_defaults(arguments: dict[str, Any], rules: Rules, root: str) -> Ite
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal as JSON: 1 is 1.0, and neither is true."""
-    return (type(one) is type(other) and one == other) or (_is_number(one) and _is_number(other) and one == other)
+    """Equal as JSON, however deep: 1 is 1.0, and neither is true."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, Digits) or isinstance(other, Digits):
+        return bool(exact(one) == exact(other))
+    is_one_kind = type(one) is type(other) or (_is_number(one) and _is_number(other))
+    return is_one_kind and bool(one == other)
 
 
 def _is_number(value: Any) -> bool:
@@ -118,7 +147,7 @@ def _as(name: str, value: Any, rules: Rules, root: str) -> Any:
     elif name in rules.queries:
         turn = query
     elif name in rules.commands:
-        turn = str.strip
+        turn = command
     else:
         return value
     if isinstance(value, str):
@@ -136,6 +165,12 @@ def path(text: str, *, root: str = "") -> str:
     if base and (here == base or here.startswith(base + "/") or _is_below_drive(here, base)):
         return f"$ROOT{here[len(base) :]}"
     return here
+
+
+def place(path: str) -> str:
+    """A path as it is looked up by: an index takes no longer ones than this."""
+    raw = path.encode("utf-8", "replace")
+    return path if len(raw) <= LONGEST_PLACE else f"sha256:{hashlib.sha256(raw).hexdigest()}"
 
 
 def _slashed(text: str) -> str:
@@ -190,27 +225,39 @@ def _unquoted(text: str) -> str:
 
 
 def query(text: str) -> str:
-    """A search query without its case and its spacing."""
-    return _SPACE.sub(" ", text).strip().lower()
+    """A search query without its case and its spacing; `OR` is an operator of search engines, and `or` a word."""
+    words = _SPACE.sub(" ", text).strip().split(" ")
+    return " ".join(word if word in _OPERATORS else word.lower() for word in words)
+
+
+def command(text: str) -> str:
+    """A command without the space around it, as a shell sees space; one that a backslash keeps stays."""
+    bare = text.strip(" \t\r\n")
+    return text if bare.endswith("\\") else bare
 
 
 def number(text: str) -> Any:
     """A number written as text, as the number; any other text stays."""
     if not _NUMBER.fullmatch(text) or len(text) > 300:
         return text
-    value = float(text) if set(text) & set(".eE") else int(text)
+    value = fraction(text) if set(text) & set(".eE") else int(text)
     return text if isinstance(value, float) and math.isinf(value) else value
 
 
 def exact(value: Any) -> Any:
-    """The value as RFC 8785 takes it, with nothing lost: large whole numbers become `{"$int": "…"}`.
+    """The value as RFC 8785 takes it, with nothing lost: large whole numbers become `{"$int": "…"}`, and numbers of
+    more digits than a double has `{"$number": "…"}`.
 
     Raises NotKeyable for what no key can hold.
     """
-    if isinstance(value, bool) or value is None or isinstance(value, str):
+    if isinstance(value, bool) or value is None:
         return value
+    if isinstance(value, str):
+        return _text(value)
     if isinstance(value, int):
         return value if -MAX_EXACT <= value <= MAX_EXACT else {"$int": str(value)}
+    if isinstance(value, Digits):
+        return {"$number": value.text}
     if isinstance(value, float):
         if not math.isfinite(value):
             raise NotKeyable("not_a_number")
@@ -226,7 +273,14 @@ def _plain(name: Any) -> str:
     """A caller's own `$int` must not look like ours."""
     if not isinstance(name, str):
         raise NotKeyable("not_json")
-    return f"${name}" if name.startswith("$") else name
+    return f"${name}" if name.startswith("$") else _text(name)
+
+
+def _text(value: str) -> str:
+    """The database keeps no NUL, so what a key was made of could not be shown."""
+    if "\0" in value:
+        raise NotKeyable("nul")
+    return value
 
 
 def carries_secret(value: Any) -> bool:

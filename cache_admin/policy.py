@@ -162,6 +162,14 @@ def _check_words(policy: Policy) -> None:
         raise InvalidPolicy("lease_s is 1 to 600, shadow_percent 0 to 100, empty_ttl_s not below 0.")
 
 
+def place_ref(scope: str, *, project: str, content_hash: str, is_limited: bool) -> str:
+    """The project that has to stand in the key beside a member or a thread; empty where it need not.
+
+    A member has several projects, and so may a thread. Only a content hash tells apart what they hold at one path.
+    """
+    return project if scope in ("member", "thread") and (is_limited or not content_hash) else ""
+
+
 def scope_ref(scope: str, *, member: str, thread: str, project: str) -> str:
     """What stands in the key for the audience. Raises InvalidPolicy where the call does not say where it belongs."""
     if scope == "team":

@@ -2,7 +2,7 @@
 
 from django.db import connection
 
-from cache_admin.models import ProjectLimit
+from cache_admin.models import Entry, Flight, ProjectLimit
 from memory.events.models import Project
 from memory.events.places import normal_remote
 from memory.problems import not_found
@@ -36,5 +36,10 @@ def limit(project: Project, members: list[Member], *, by: Actor) -> None:
     ProjectLimit.objects.bulk_create(
         [ProjectLimit(tenant_id=project.tenant_id, project=project, member=member) for member in members]
     )
+    # What the whole team was served of it until now.
+    wide = Entry.objects.filter(tenant_id=project.tenant_id, project=project).exclude(scope__startswith="project:")
+    if members:
+        Flight.objects.filter(tenant_id=project.tenant_id, inputs__project=str(project.pk)).delete()
+        wide.delete()
     handles = ", ".join(sorted(member.handle for member in members))
     audit.record(by, "cache.limit", project.public_id, after=handles[:200] or "all")

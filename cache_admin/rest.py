@@ -252,6 +252,8 @@ def result(request: TenantRequest, result_id: str) -> HttpResponse:
     found, text = results.readable(request.tenant, result_id, by=request.actor)
     results.expanded(found)
     etag = f'"{bytes(found.sha256).hex()}"'
+    if "grep" in request.GET or "lines" in request.GET:
+        text = results.shown_text(found, text)
     if "grep" in request.GET:
         around = request.GET.get("context", "0")
         if not around.isascii() or not around.isdigit() or int(around[:3]) > results.MAX_CONTEXT:

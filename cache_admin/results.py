@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from cache_admin import contents, policies
 from cache_admin.models import Content, Result
-from cache_admin.summaries import summarise
+from cache_admin.summaries import summarise, unwrapped
+from cache_admin.summaries.fit import rows_of
 from memory import redact, tokens
 from memory.problems import Problem, not_found
 from memory.tenants.access import Actor
@@ -107,6 +108,11 @@ def is_closed(result: Result, by: Actor) -> bool:
     return bool(limits) and not any(str(limit.member_id) == by.member_pk for limit in limits)
 
 
+def shown_text(result: Result, text: str) -> str:
+    """The text that a summary's line numbers count: what a harness wrapped in JSON is taken out of it."""
+    return unwrapped(text)[0] if result.is_json else text
+
+
 def expanded(result: Result) -> None:
     """Count that the summary did not do: many of these mean a bad summariser."""
     Result.objects.filter(pk=result.pk).update(expansions=F("expansions") + 1)
@@ -119,7 +125,7 @@ def lines_of(text: str, asked: str) -> str:
         first or last
     ):
         raise Problem(400, "invalid_lines", "lines is 120-180, 120- (to the end), -20 (the last 20) or 7.")
-    rows = text.splitlines()
+    rows = rows_of(text)
     if not first:
         start, end = max(1, len(rows) - int(last) + 1), len(rows)
     else:
@@ -144,7 +150,7 @@ def grep(text: str, pattern: str, *, context: int = 0) -> str:
         matcher = re2.compile(pattern, options)
     except re2.error as wrong:
         raise Problem(400, "invalid_pattern", f"The pattern is not RE2 syntax: {wrong}"[:300]) from None
-    rows = text.splitlines()
+    rows = rows_of(text)
     found = [number for number, row in enumerate(rows) if matcher.search(row)]
     shown = {near for number in found[:MAX_MATCHES] for near in range(number - context, number + context + 1)}
     hits = set(found)

@@ -23,6 +23,7 @@ _KNOWN: Final = (
     ("server", "Server"),
     ("tool_version", "Version of the tool"),
     ("scope", "Shared within"),
+    ("project", "In the project"),
     ("content_hash", "Content hash"),
     ("salt", "Salt (team.tool)"),
     ("key_version", "Version of the key"),

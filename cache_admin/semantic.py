@@ -163,7 +163,8 @@ def _served(answer: Answer, near: Near) -> Answer | None:
             "SELECT r.public_id, r.is_json, r.summary, r.chars, r.tokens, r.summary_tokens, c.content, c.codec,"
             " extract(epoch FROM now() - e.created_at), extract(epoch FROM e.expires_at - now()),"
             " coalesce(e.duration_ms, 0), r.id FROM cache_admin_entry e JOIN cache_admin_result r ON r.id = e.result_id"
-            " JOIN cache_admin_content c ON c.sha256 = r.sha256 WHERE e.id = %s",
+            " JOIN cache_admin_content c ON c.sha256 = r.sha256 WHERE e.id = %s"
+            " AND (e.expires_at IS NULL OR (e.expires_at > now() AND e.created_at <= now() + interval '1 minute'))",
             [near.entry_pk],
         )
         row = cursor.fetchone()

@@ -1,6 +1,7 @@
 """What the caches' doors take: read field by field, and refused with the name of the field and what it should be."""
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -11,7 +12,7 @@ from cache_admin.incidents import Reported as Incident
 from cache_admin.invalidate import MOST_PATHS, Doomed
 from cache_admin.keys import Call, parameters_hash
 from cache_admin.lookup import Asked
-from cache_admin.normalize import NotKeyable
+from cache_admin.normalize import LONGEST_PLACE, NotKeyable
 from cache_admin.policy import SCOPES
 from cache_admin.results import Draft
 from cache_admin.store import Written, as_text
@@ -21,6 +22,10 @@ from memory.problems import Problem
 
 _NAME: Final = re.compile(r"[^\s\x00-\x1f]{1,200}")
 _HASH: Final = re.compile(r"[A-Za-z0-9:_=.+-]{1,100}")
+# What a program writes for a digest that it failed to make: it would be the same for ever.
+_NO_HASHES: Final = frozenset(
+    {"null", "none", "undefined", "nan", "nil", "true", "false", "unknown", "0", "-", "sha256:"}
+)
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -105,8 +110,9 @@ def _asked(body: Mapping[str, Any], arguments: Mapping[str, Any]) -> Asked:
     context = mapping(body, "context")
     known(context, _CONTEXT, "context.")
     tool = text(body, "tool", needed=True)
-    if not _NAME.fullmatch(tool):
-        raise invalid("tool", "a name without spaces.")
+    # What is not seen on a page, or turns its letters round, names nothing there.
+    if not _NAME.fullmatch(tool) or any(unicodedata.category(one) == "Cf" for one in tool):
+        raise invalid("tool", "a name without spaces and invisible characters.")
     scope = text(context, "scope", at="context.")
     if scope and scope not in SCOPES:
         raise invalid("context.scope", f"one of {', '.join(SCOPES)}; the narrower of this and the policy's holds.")
@@ -114,7 +120,8 @@ def _asked(body: Mapping[str, Any], arguments: Mapping[str, Any]) -> Asked:
     want = text(body, "want")
     if want not in ("", "result", "summary"):
         raise invalid("want", "result for the whole, or leave it out for the summary where there is one.")
-    have = body.get("have") or []
+    have = body.get("have")
+    have = [] if have is None else have
     if not isinstance(have, list) or len(have) > 1_000 or not all(isinstance(one, str) for one in have):
         raise invalid("have", "a list of up to 1,000 result ids that this session still holds.")
     return Asked(
@@ -125,7 +132,7 @@ def _asked(body: Mapping[str, Any], arguments: Mapping[str, Any]) -> Asked:
             version=text(body, "version"),
             root=normal_root(text(context, "root", most=4_000, at="context.")),
             environment=mapping(context, "environment", at="context."),
-            content_hash=text(body, "content_hash"),
+            content_hash=_content_hash(body),
         ),
         project=project,
         remote=normal_remote(project),
@@ -138,6 +145,16 @@ def _asked(body: Mapping[str, Any], arguments: Mapping[str, Any]) -> Asked:
         lease_s=whole(body, "lease_s", least=1, most=600) or 0,
         hints=mapping(body, "hints"),
     )
+
+
+def _content_hash(body: Mapping[str, Any]) -> str:
+    """The digest of what a tool reads; empty where it is left out. Raises Problem 400."""
+    value = text(body, "content_hash")
+    if value and (not _HASH.fullmatch(value) or value.lower() in _NO_HASHES):
+        raise invalid(
+            "content_hash", "the digest of what the tool reads, e.g. sha256:…; leave it out where there is none."
+        )
+    return value
 
 
 def key(value: str) -> str:
@@ -182,13 +199,15 @@ def wanted(body: Mapping[str, Any], *, at: str = "") -> Wanted:
 
 
 def _wanted(body: Mapping[str, Any], content_hash: str, analysis_type: str, at: str) -> Wanted:
-    made_by = {name: body[name] for name in ("model", "prompt") if body.get(name)}
+    made_by = {name: said for name in ("model", "prompt") if (said := text(body, name, most=1_000, at=at))}
     given = mapping(body, "parameters", at=at)
     try:
         parameters = parameters_hash({**({"of": given} if given else {}), **made_by})
     except NotKeyable as why:
         raise invalid(f"{at}parameters", f"not keyable: {why}.") from None
-    path = text(body, "path", most=4_000, at=at)
+    path = text(body, "path", most=LONGEST_PLACE, at=at)
+    if len(path.encode()) > LONGEST_PLACE:
+        raise invalid(f"{at}path", f"at most {LONGEST_PLACE:,} bytes.")
     version = text(body, "version", most=100, needed=True, at=at)
     return Wanted(content_hash, analysis_type, version, parameters, path)
 
@@ -232,11 +251,14 @@ def made(body: Mapping[str, Any], content_hash: str, analysis_type: str) -> tupl
 def doomed(body: Mapping[str, Any]) -> tuple[Doomed, str]:
     """What is to be invalidated, and its project. Raises Problem 400."""
     known(body, ("paths", "root", "project", "tool", "content_hash", "key", "writer", "all"))
-    paths = body.get("paths") or []
+    paths = body.get("paths")
+    paths = [] if paths is None else paths
     if not isinstance(paths, list) or len(paths) > MOST_PATHS:
         raise invalid("paths", f"a list of up to {MOST_PATHS} paths.")
     project = text(body, "project", most=1_000)
     everything = body.get("all", False)
+    if not isinstance(everything, bool):
+        raise invalid("all", "true or false.")
     found = Doomed(
         paths=[_path(one, place) for place, one in enumerate(paths)],
         root=normal_root(text(body, "root", most=4_000)),
@@ -245,7 +267,7 @@ def doomed(body: Mapping[str, Any]) -> tuple[Doomed, str]:
         key=text(body, "key"),
         writer=text(body, "writer"),
         whole_project=bool(project) and not paths,
-        everything=everything is True,
+        everything=everything,
     )
     if not any((paths, project, found.tool, found.content_hash, found.key, found.writer, found.everything)):
         raise invalid("paths", "say what is to go: paths, project, tool, content_hash, key, writer or all: true.")
@@ -255,10 +277,12 @@ def doomed(body: Mapping[str, Any]) -> tuple[Doomed, str]:
 
 
 def _path(one: Any, place: int) -> tuple[str, str]:
+    at = f"paths[{place}]."
     if isinstance(one, str):
-        return one, ""
+        one = {"path": one}
     if isinstance(one, Mapping) and isinstance(one.get("path"), str):
-        return one["path"], text(one, "content_hash", at=f"paths[{place}].")
+        known(one, ("path", "content_hash"), at)
+        return text(one, "path", most=4_000, needed=True, at=at), text(one, "content_hash", at=at)
     raise invalid(f"paths[{place}]", 'a path, or {"path", "content_hash"} with the digest that it has now.')
 
 
@@ -298,6 +322,9 @@ def moment(value: Any, field: str) -> datetime | None:
         found = None
     if found is None or found.tzinfo is None:
         raise invalid(field, "a time such as 2026-11-29T10:00:00Z.")
+    # Far from today pages and the database's own reader fail, each at another place.
+    if found.year < 2000 or found > datetime.now(UTC) + timedelta(days=1):
+        raise invalid(field, "a time since the year 2000, and not one to come.")
     return found
 
 
@@ -315,9 +342,12 @@ def _day(query: Mapping[str, str], name: str) -> date | None:
     if name not in query:
         return None
     try:
-        return date.fromisoformat(query[name][:10])
+        found = date.fromisoformat(query[name][:10])
     except ValueError:
-        raise invalid(name, "a day such as 2026-11-29.") from None
+        found = date.min
+    if not 2000 <= found.year < 3000:
+        raise invalid(name, "a day such as 2026-11-29, from the year 2000 to 2999.")
+    return found
 
 
 def result(body: Mapping[str, Any]) -> tuple[Draft, bool, str]:

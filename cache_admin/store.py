@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from cache_admin import alerts, outcomes, results, semantic
-from cache_admin.lookup import is_lease
+from cache_admin.lookup import is_lease, leased_at
 from cache_admin.models import Entry, EntryPath, Flight, Incident, Lookup, Result, Shown
 from memory import redact
 from memory.problems import Problem
@@ -75,7 +75,7 @@ def put(tenant: Tenant, key_hex: str, lease: str, written: Written, *, by: Actor
             flight.delete()
             _count(tenant, inputs["tool"], why, by)
             return Stored(why)
-        stored = _put(tenant, flight, written, by=by)
+        stored = _put(tenant, flight, lease, written, by=by)
         flight.delete()
     return stored
 
@@ -96,7 +96,7 @@ def _unfit(written: Written, inputs: Mapping[str, Any]) -> str:
     return why or ("secret" if redact.has_secret(written.text) else "")
 
 
-def _put(tenant: Tenant, flight: Flight, written: Written, *, by: Actor) -> Stored:
+def _put(tenant: Tenant, flight: Flight, lease: str, written: Written, *, by: Actor) -> Stored:
     inputs = flight.inputs
     key = bytes(flight.key)
     now = timezone.now()
@@ -106,7 +106,7 @@ def _put(tenant: Tenant, flight: Flight, written: Written, *, by: Actor) -> Stor
         old = None
     text, bad = redact.sanitize(written.text)
     if old is not None:
-        return _compared(tenant, old, text.encode(), flight, written, by=by)
+        return _compared(tenant, old, text.encode(), flight, lease, written, by=by)
     result = results.keep(
         tenant,
         results.Draft(text, written.is_json, inputs["tool"], inputs["summariser"], kind=written.kind, redactions=bad),
@@ -114,7 +114,7 @@ def _put(tenant: Tenant, flight: Flight, written: Written, *, by: Actor) -> Stor
         is_private=inputs["is_private"],
         project_pk=inputs["project"] or None,
     )
-    entry = _entry(tenant, flight, result, written, by=by, now=now)
+    entry = _entry(tenant, flight, lease, result, written, by=by)
     if written.session:
         Shown.objects.get_or_create(tenant=tenant, session=written.session[:200], result=result)
     if inputs.get("question"):
@@ -126,13 +126,14 @@ def _put(tenant: Tenant, flight: Flight, written: Written, *, by: Actor) -> Stor
     return Stored("stored", result, entry.expires_at)
 
 
-def _entry(tenant: Tenant, flight: Flight, result: Result, written: Written, *, by: Actor, now: datetime) -> Entry:
+def _entry(tenant: Tenant, flight: Flight, lease: str, result: Result, written: Written, *, by: Actor) -> Entry:
     inputs = flight.inputs
     ttl = inputs["ttl_s"]
     if outcomes.unfit(written.value) == "empty":
         ttl = min(ttl, inputs["empty_ttl_s"]) if ttl else inputs["empty_ttl_s"]
-    # Absolute, from when the answer was made, not from when it came in.
-    made_at = max(flight.granted_at, now - timedelta(milliseconds=written.duration_ms or 0))
+    # Absolute, from when the tool may have read what it answers. What a writer says of its run is no bound: between
+    # the end of the tool and this store a laptop may have slept for hours.
+    made_at = leased_at(lease)
     entry = Entry.objects.create(
         tenant=tenant,
         key=flight.key,
@@ -152,7 +153,9 @@ def _entry(tenant: Tenant, flight: Flight, result: Result, written: Written, *, 
     return entry
 
 
-def _compared(tenant: Tenant, old: Entry, text: bytes, flight: Flight, written: Written, *, by: Actor) -> Stored:
+def _compared(
+    tenant: Tenant, old: Entry, text: bytes, flight: Flight, lease: str, written: Written, *, by: Actor
+) -> Stored:
     """The tool ran although an answer is there: by a shadow run, an observer, or a second writer."""
     if hashlib.sha256(text).digest() == bytes(old.result.sha256):
         return Stored("exists", old.result, old.expires_at)
@@ -174,7 +177,7 @@ def _compared(tenant: Tenant, old: Entry, text: bytes, flight: Flight, written: 
         # First write wins, for those who were served it; the difference is on record.
         return Stored("exists", old.result, old.expires_at)
     old.delete()
-    return _put(tenant, flight, written, by=by)
+    return _put(tenant, flight, lease, written, by=by)
 
 
 def _count(tenant: Tenant, tool: str, why: str, by: Actor) -> None:

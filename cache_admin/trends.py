@@ -159,7 +159,11 @@ def unasked(tenant: Tenant, lines: list[ToolLine]) -> list[Policy]:
 
 def without_policy(lines: list[ToolLine]) -> list[ToolLine]:
     """Tools that agents asked about and nobody has decided on."""
-    return [line for line in lines if line.reasons.get("bypass:unknown_tool") and line.policy and _is_open(line.policy)]
+    found = [
+        line for line in lines if line.reasons.get("bypass:unknown_tool") and line.policy and _is_open(line.policy)
+    ]
+    # A tool that was asked in both ways is one that nobody decided on.
+    return list({line.tool: line for line in reversed(found)}.values())[::-1]
 
 
 def _is_open(policy: Policy) -> bool:

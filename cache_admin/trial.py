@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 from django.utils import timezone
@@ -9,9 +10,9 @@ from django.utils import timezone
 from cache_admin import policies, projects
 from cache_admin.keys import Call, tool_key
 from cache_admin.lookup import holds_secret
-from cache_admin.models import Entry, Flight
+from cache_admin.models import Entry, Flight, ProjectLimit
 from cache_admin.normalize import NotKeyable, normal
-from cache_admin.policy import InvalidPolicy, Policy, scope_ref
+from cache_admin.policy import InvalidPolicy, Policy, place_ref, scope_ref
 from cache_admin.seen import pretty
 from memory.tenants.access import Actor
 from memory.tenants.models import Tenant
@@ -25,6 +26,7 @@ WHY: Final = {
     "no_member": "The call does not say which member asks.",
     "no_thread": "Results are shared within a thread, and this call names none.",
     "no_project": "Results are shared within a project, and this call names none.",
+    "nul": "An argument holds a NUL, which the database keeps in no text.",
     "not_canonical": "The arguments have no one spelling in JSON.",
     "not_json": "The arguments hold what JSON can't.",
     "not_a_number": "The arguments hold a number that JSON can't.",
@@ -70,9 +72,12 @@ def attempt(tenant: Tenant, policy: Policy, call: Call, *, project: str, thread:
     found = projects.pk_of(tenant, project, by=by)
     place = found or (f"name:{project}" if project else "")
     try:
-        scope = scope_ref(policy.scope, member=by.member_pk or "", thread=thread, project=place)
+        is_limited = found is not None and ProjectLimit.objects.filter(tenant=tenant, project_id=found).exists()
+        kind = "project" if policy.scope == "team" and is_limited else policy.scope
+        scope = scope_ref(kind, member=by.member_pk or "", thread=thread, project=place)
+        beside = place_ref(kind, project=place, content_hash=call.content_hash, is_limited=is_limited)
         salt = f"{policies.settings_of(tenant).salt}.{policy.salt}"
-        key = tool_key(call, tenant=str(tenant.pk), scope=scope, salt=salt, rules=policy.rules)
+        key = tool_key(call, tenant=str(tenant.pk), scope=scope, salt=salt, rules=policy.rules, place=beside)
     except (NotKeyable, InvalidPolicy) as refusal:
         return Verdict("bypass", str(refusal), said, changed)
     status, reason, entry = _looked_up(tenant, policy, key.digest, key.identity)
@@ -86,7 +91,9 @@ def _looked_up(tenant: Tenant, policy: Policy, digest: bytes, identity: bytes) -
     if policy.mode == "observe":
         return "bypass", "observe", entry
     if entry is not None:
-        is_over = entry.expires_at is not None and entry.expires_at <= now
+        is_over = entry.expires_at is not None and (
+            entry.expires_at <= now or entry.created_at > now + timedelta(minutes=1)
+        )
         return ("miss", "expired", entry) if is_over else ("hit", "hit", entry)
     if Flight.objects.filter(tenant=tenant, key=digest, until__gt=now).exists():
         return "wait", "in_flight", None

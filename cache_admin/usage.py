@@ -58,7 +58,8 @@ def read(usage: Mapping[str, Any]) -> Taken:
 
 
 def _count(usage: Mapping[str, Any], name: str) -> int:
-    value = usage.get(name) or 0
+    value = usage.get(name)
+    value = 0 if value is None else value
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**12:
         raise UnknownUsage(f"{name} is a whole number.")
     return value

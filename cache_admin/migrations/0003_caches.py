@@ -54,7 +54,7 @@ class Migration(migrations.Migration):
                 ('identity', models.BinaryField()),
                 ('document', models.TextField()),
                 ('tool', models.CharField(max_length=200)),
-                ('scope', models.CharField(max_length=140)),
+                ('scope', models.CharField(max_length=1040)),
                 ('content_hash', models.CharField(blank=True, max_length=200)),
                 ('duration_ms', models.IntegerField(null=True)),
                 ('created_at', models.DateTimeField(auto_now_add=True)),

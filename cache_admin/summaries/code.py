@@ -6,6 +6,8 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from cache_admin.summaries.fit import rows_of
+
 HEAD: Final = 15
 TAIL: Final = 10
 DEPTH: Final = 3
@@ -64,7 +66,7 @@ def outline(text: str, name: str) -> str:
 
 def _rows(text: str) -> tuple[list[str], int]:
     """The lines without the numbers of a harness, and the number of the first one."""
-    rows = text.splitlines()
+    rows = rows_of(text)
     found = _NUMBERED.match(text)
     if not found or not all(_NUMBERED.match(row) for row in rows[:5]):
         return rows, 1

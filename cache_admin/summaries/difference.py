@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from cache_admin.summaries.fit import rows_of
+
 MOST_HUNKS: Final = 300
 CLIP: Final = 160
 _HUNK: Final = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)")
@@ -14,7 +16,7 @@ def summary(text: str) -> str:
     files = added = removed = hunks = 0
     counts = [0, 0]
     head = -1
-    for number, row in enumerate(text.splitlines(), 1):
+    for number, row in enumerate(rows_of(text), 1):
         hunk = _HUNK.match(row)
         if row.startswith(("diff --git ", "Index: ")) or (row.startswith("--- ") and head < 0):
             files += 1

@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from typing import Final
 
+from cache_admin.summaries.fit import rows_of
+
 CLIP: Final = 100
 # Items of one file beyond these are counted: the file is still named.
 PER_FILE: Final = 3
@@ -23,7 +25,7 @@ def is_listing(rows: list[str]) -> bool:
 
 def summary(text: str) -> str:
     """Matches grouped by file, or names grouped by folder; nothing that was found is left unnamed or uncounted."""
-    rows = text.splitlines()
+    rows = rows_of(text)
     matches = [_match(row) for row in rows]
     if sum(map(bool, matches)) >= 0.5 * len(rows):
         return _matches(rows, matches)
@@ -31,7 +33,8 @@ def summary(text: str) -> str:
 
 
 def _match(row: str) -> dict[str, str] | None:
-    found = _MATCH.fullmatch(row)
+    # No path is as long, of the rest only the beginning is shown, and slashes alone would be searched for hours.
+    found = _MATCH.fullmatch(row[:4_000])
     if found is None:
         return None
     if found["path"] is not None:

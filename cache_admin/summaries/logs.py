@@ -7,6 +7,8 @@ from typing import Any, Final
 import re2  # type: ignore[import-untyped]
 from drain3.drain import Drain  # type: ignore[import-untyped]
 
+from cache_admin.summaries.fit import rows_of
+
 TAIL: Final = 20
 RARE: Final = 1
 # Kinds of lines beyond these are shown by their count alone.
@@ -31,7 +33,7 @@ _STRONG: Final = re.compile(r"UNEXPECTED|\bFATAL\b|\bCRITICAL\b|:error\]|LEAKING
 def summary(text: str) -> str:
     """Errors first, then rare lines, then each kind of line with how often it came, then the last lines."""
     raw = text.encode("utf-8", "replace")
-    rows = [row.rstrip("\r") for row in text.removesuffix("\n").split("\n")]
+    rows = rows_of(text)
     masked = [row.strip().decode() for row in _masked(raw).split(b"\n")][: len(rows)]
     counts = Counter(masked)
     errors = _errors(raw, rows, masked)
@@ -39,7 +41,7 @@ def summary(text: str) -> str:
     templates, rare = _templates(counts)
     rare_rows = [number for number, kind in enumerate(masked) if kind and kind in rare and number not in taken]
     parts = [f"[{len(rows)} lines, {len(counts)} kinds; numbers in kinds are #]"]
-    parts += _section("errors", [_numbered(number, rows[number]) for number in errors], MOST_ERRORS * 5)
+    parts += _section("errors", [_numbered(number, _around_error(rows[number])) for number in errors], MOST_ERRORS * 5)
     parts += _section("rare lines", [_numbered(number, rows[number]) for number in rare_rows], MOST_RARE)
     parts += _section("kinds", [f"{count}x {kind[:CLIP]}" for kind, count in templates], MOST_TEMPLATES)
     tail = range(max(0, len(rows) - TAIL), len(rows))
@@ -58,6 +60,15 @@ def _masked(raw: bytes) -> bytes:
 def _numbered(number: int, row: str) -> str:
     # Errors keep their length: what is cut off a stack is what somebody looks for.
     return f"{number + 1}: {row if _STRONG.search(row[:CLIP]) else row[:CLIP]}"
+
+
+def _around_error(row: str) -> str:
+    """Of a long line the part that says what went wrong: after a progress bar, or amid a line of a megabyte."""
+    raw = row.encode("utf-8", "replace")
+    found = _ERROR.search(raw) if len(row) > CLIP else None
+    if found is None or found.start() <= CLIP // 2:
+        return row
+    return "…" + raw[found.start() - 100 : found.start() + CLIP].decode("utf-8", "ignore")
 
 
 def _errors(raw: bytes, rows: list[str], masked: list[str]) -> list[int]:

@@ -2,13 +2,15 @@
 
 from typing import Final
 
+from cache_admin.summaries.fit import rows_of
+
 CLIP: Final = 160
 MOST: Final = 300
 
 
 def summary(text: str) -> str:
     """The headings, each with the first line of what it says; empty where there are none."""
-    rows = text.splitlines()
+    rows = rows_of(text)
     lines: list[str] = []
     is_code = wants_words = False
     headings = 0

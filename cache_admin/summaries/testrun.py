@@ -6,23 +6,33 @@ from typing import Final
 from junitparser import JUnitXml, TestSuite
 from junitparser.junitparser import JUnitXmlError
 
+from cache_admin.summaries.fit import rows_of
+
 MOST: Final = 100
 MESSAGE_LINES: Final = 25
 CLIP: Final = 400
+# The patterns backtrack: of a line of a megabyte they see the beginning.
+LOOKED_AT: Final = 1_000
 _JUNIT: Final = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?<testsuites?\b")
+# No blank here crosses a line: over a run of empty lines the time would grow with its square.
 _RUN: Final = re.compile(
     r"^=+ (?:test session starts|FAILURES|short test summary info|\d+ (?:passed|failed).*) ?=*|^--- (?:FAIL|PASS): |"
-    r"^(?:ok|FAIL)\s+\S+\s+(?:\(cached\)|[\d.]+s)|^\s*Tests?:\s+.*\b(?:passed|failed)\b|^Ran \d+ tests? in|^\s+[✓✗×✕] ",
+    r"^(?:ok|FAIL)[^\S\n]+\S+[^\S\n]+(?:\(cached\)|[\d.]+s)|^[^\S\n]*+Tests?:[^\S\n]+.*\b(?:passed|failed)\b|"
+    r"^Ran \d+ tests? in|^[^\S\n]++[✓✗×✕] ",
     re.MULTILINE,
 )
 _FAILURE: Final = re.compile(
-    r"^\s*(?:FAILED |ERROR |--- FAIL: |FAIL\b|E   |✕ |✗ |× |● |not ok |FAIL: |ERROR: |AssertionError|panic:|"
+    r"^\s*+(?:FAILED |ERROR |--- FAIL: |FAIL\b|E   |✕ |✗ |× |● |not ok |FAIL: |ERROR: |AssertionError|panic:|"
     r"thread '.*' panicked|Error Trace:|Error:|Expected\b|Received\b|expected\b|actual\b|.*_test\.go:\d+: |>   )"
 )
 _TOTAL: Final = re.compile(
     r"^=+ .*(?:passed|failed|error).* =+$|^\s*(?:Tests?|Test Suites|Test Files):\s|^Ran \d+ tests?|^FAILED \(|^OK\b|"
     r"^(?:ok|FAIL)\s+\S+\s+(?:\(cached\)|[\d.]+s)|^test result: |^# (?:pass|fail|tests) |^FAIL$|^coverage: "
 )
+
+
+def _says(row: str) -> bool:
+    return bool(_FAILURE.match(row) or _TOTAL.match(row))
 
 
 def is_test_run(text: str) -> bool:
@@ -65,8 +75,8 @@ def _failure(name: str, message: str | None, text: str | None) -> list[str]:
 
 
 def _text(text: str) -> str:
-    rows = text.splitlines()
-    kept = [number for number, row in enumerate(rows) if _FAILURE.match(row) or _TOTAL.match(row)]
+    rows = rows_of(text)
+    kept = [number for number, row in enumerate(rows) if _says(row[:LOOKED_AT])]
     shown = kept[: MOST * 5]
     lines = [f"{number + 1}: {rows[number][:CLIP]}" for number in shown]
     if len(kept) > len(shown):

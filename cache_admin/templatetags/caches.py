@@ -31,6 +31,8 @@ REASONS = {
     "no_member": "no member named",
     "no_thread": "no thread named",
     "no_project": "no project named",
+    "nul": "a NUL in an argument",
+    "not_canonical": "no spelling in JSON",
     "error": "an error",
     "truncated": "cut off",
     "empty": "empty",

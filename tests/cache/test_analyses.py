@@ -118,6 +118,7 @@ def test_a_path_of_what_is_gone_meanwhile_is_left_out(desk: Any, acme: Any, boun
     [
         {}, {"items": []}, {"items": [1]}, {"items": [{"content_hash": "x"}]}, {"items": [ABC] * 1_001},
         {"items": [{**ABC, "content_hash": "a b"}]}, {"items": [{**ABC, "versoin": "1"}]},
+        {"items": [{**ABC, "model": ["m"]}]}, {"items": [{**ABC, "prompt": "\0"}]}, {"items": [{**ABC, "model": 4}]},
     ],
 )  # fmt: skip
 def test_it_says_what_is_wrong_with_a_batch(desk: Any, body: dict[str, Any]) -> None:

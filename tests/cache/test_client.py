@@ -91,6 +91,58 @@ def test_a_tool_runs_again_only_when_its_file_is_another(desk: Cache, address: s
     assert elsewhere(str(file)) == "changed\n" and ran["read"] == 4
 
 
+def test_where_a_tool_stands_and_what_it_was_made_with_tell_calls_apart(
+    desk: Cache, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for command in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", "-C", str(root), *command], check=True)
+    (root / "sub").mkdir()
+    (root / "sub" / "b.py").write_text("b")
+
+    def listing(ending: str) -> Callable[[str], list[str]]:
+        @cached("LS", cache=desk, content=tree())
+        def ls(path: str = ".") -> list[str]:
+            return [one.name for one in sorted(Path(path).iterdir()) if one.name.endswith(ending)]
+
+        return ls
+
+    for ending, place, found in ((".py", root, ["a.py"]), (".py", root / "sub", ["b.py"]), ("b", root, ["sub"])):
+        monkeypatch.chdir(place)
+        ls = listing(ending)
+        assert ls(".") == ls(".") == found
+    assert desk.stats == {"miss": 3, "stored": 3, "hit": 3}
+
+
+def test_what_the_digest_of_a_tree_does_not_see_is_not_kept(
+    desk: Cache, root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    for folder in (root, root / "made"):
+        folder.mkdir(exist_ok=True)
+        (folder / "link").symlink_to(outside)
+    (root / ".gitignore").write_text("made\n")
+    for command in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", "-C", str(root), *command], check=True)
+    monkeypatch.chdir(root)
+    ran: Counter[str] = Counter()
+
+    def ls(path: Any, *, kind: Any) -> Any:
+        @cached("LS", cache=desk, content=kind, version="1")
+        def run(path: Any) -> str:
+            ran[str(path)] += 1
+            return "text"
+
+        return run(path)
+
+    beyond = [str(outside), "link", f"{outside}/*.py", ["a.py", "made"], "made/link", ".git", "../*", f"{root}/.."]
+    for path in beyond:
+        assert ls(path, kind=tree()) == ls(path, kind=tree()) == "text" and ran[str(path)] == 2, path
+    assert ls("made", kind=files("path")) == ls("made", kind=files("path")) == "text" and ran["made"] == 2
+    assert desk.stats["hit"] == desk.stats["stored"] == 0
+    for path in ("a.py", "*.py", "/[a-z]+", "words", str(root)):
+        assert ls(path, kind=tree()) == ls(path, kind=tree()) == "text" and ran[str(path)] == 1, path
+
+
 ODD = [(1, 2), {1: "a"}, b"x", float("nan"), "\ud800", object(), {"n": 1.5, "of": [True, None]}]
 
 

@@ -1,5 +1,6 @@
 """POST /api/v1/cache/invalidate and POST /api/v1/cache/incidents."""
 
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -85,10 +86,36 @@ def test_they_need_a_key_a_scope_a_role_and_post(path: str, committed: None, ali
     assert api(new_agent(alice)).get(path).status_code == 405
 
 
-@pytest.mark.parametrize("body", [{}, {"paths": "x"}, {"paths": [1]}, {"tol": "x"}, {"tool": 1}])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"paths": "x"},
+        {"paths": [1]},
+        {"tol": "x"},
+        {"tool": 1},
+        {"paths": {}, "tool": "x"},
+        {"all": "yes"},
+        {"paths": ["a\0b"]},
+        {"paths": [{"path": "\0"}]},
+        {"paths": [""]},
+        {"paths": [{"path": "a", "digest": "b"}]},
+    ],
+)
 def test_it_says_what_is_wrong(desk: Any, body: dict[str, Any]) -> None:
     answer = desk.post("cache/invalidate", body)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_field")
+
+
+def test_names_of_any_length_are_kept_and_dropped(desk: Any) -> None:
+    """A project of 130 letters and a path of 3,000 were 500 when the answer came in, after the tool had run."""
+    path = "src/" + "/".join(sha256(bytes([number])).hexdigest() for number in range(60)) + ".py"
+    for context in ({"project": "https://git.shop.test/" + "group/" * 160}, {"scope": "thread", "thread": "t" * 200}):
+        body = call(arguments={"path": path}, context=context)
+        assert stored(desk, body).status_code == 201 and desk.post("cache/tools/lookup", body).json()["status"] == "hit"
+    assert drop(desk, paths=[path]) == 2
+    item = {"content_hash": "sha256:1", "analysis_type": "a", "version": "1", "path": path}
+    assert desk.post("cache/analyses/lookup", {"items": [item]}).json()["field"] == "items[0].path"
 
 
 def test_a_reported_answer_goes_and_is_on_record(desk: Any, acme: Any, bound: Any) -> None:

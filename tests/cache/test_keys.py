@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cache_admin.keys import Call, canonical, tool_key
-from cache_admin.normalize import NotKeyable, Rules, exact
+from cache_admin.normalize import NotKeyable, Rules, exact, fraction
 
 VECTORS = Path(__file__).parents[1] / "data" / "json-canonical"
 NONE = Rules()
@@ -39,6 +39,9 @@ def test_rfc_8785_vectors(name: str) -> None:
         ({"n": 9007199254740993}, {"n": 9007199254740993.0}),
         ({"n": 10**40}, {"n": 10**40 + 1}),
         ({"n": 2**63}, {"n": 2**63 + 1}),
+        ({"n": fraction("9007199254740993.0")}, {"n": fraction("9007199254740992.0")}),
+        ({"n": fraction("0.1000000000000000000001")}, {"n": fraction("0.1")}),
+        ({"n": fraction("1e-999999999999999999999")}, {"n": 0}),
         ({"n": 9007199254740993}, {"n": "9007199254740993"}),
         ({"n": 9007199254740993}, {"n": {"$int": "9007199254740993"}}),
         ({"n": {"$int": "1"}}, {"n": {"$$int": "1"}}),
@@ -57,6 +60,7 @@ def test_different_calls_have_different_keys(one: Any, other: Any) -> None:
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
         ({"n": 1.0}, {"n": 1}),
         ({"n": 1e2}, {"n": 100}),
+        ({"n": fraction("1.50")}, {"n": 1.5}),
         ({"n": -0.0}, {"n": 0}),
         ({"a": {"x": 1, "y": [1.0]}}, {"a": {"y": [1], "x": 1}}),
     ],

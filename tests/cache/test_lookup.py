@@ -1,17 +1,20 @@
 """POST /api/v1/cache/tools/lookup and PUT /api/v1/cache/tools/{key}."""
 
+import time
 from datetime import timedelta
 from typing import Any
+from unittest import mock
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from cache_admin import policies
+from cache_admin import policies, projects
 from cache_admin.models import Entry, Flight, Incident, Lookup
 from memory.tenants.access import command_actor
 from tests.cache.asked import call, stored
 from tests.conftest import new_agent
+from tests.pages import made
 
 
 @pytest.fixture
@@ -260,10 +263,15 @@ def test_two_spellings_are_one_call(desk: Any) -> None:
         ("[]", "invalid_json"),
         ("{}", "invalid_field"),
         ('{"tool":"a b"}', "invalid_field"),
+        ('{"tool":"a\\u202eb"}', "invalid_field"),
         ('{"tool":"read_file","argumnets":{}}', "invalid_field"),
         ('{"tool":"read_file","context":{"scope":"world"}}', "invalid_field"),
         ('{"tool":"read_file","arguments":' + "[" * 80 + "]" * 80 + "}", "nested_too_deeply"),
         ('{"tool":"read_file","lease_s":0}', "invalid_field"),
+        ('{"tool":"read_file","content_hash":"undefined"}', "invalid_field"),
+        ('{"tool":"read_file","content_hash":"sha256:"}', "invalid_field"),
+        ('{"tool":"read_file","content_hash":" "}', "invalid_field"),
+        ('{"tool":"read_file","have":{}}', "invalid_field"),
     ],
 )
 def test_it_refuses_what_it_can_not_read(desk: Any, raw: str, code: str) -> None:
@@ -271,7 +279,85 @@ def test_it_refuses_what_it_can_not_read(desk: Any, raw: str, code: str) -> None
     assert (answer.status_code, answer.json()["code"]) == (400, code)
 
 
-def test_arguments_that_have_no_key_pass_by(desk: Any) -> None:
-    raw = '{"tool":"read_file","arguments":{"n":1e999},"context":{"project":"shop"},"content_hash":"x"}'
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ('{"n":1e999}', "not_a_number"), ('{"path":"a\\u0000"}', "nul"), ('{"a\\u0000":1}', "nul"),
+        ('{"n":"\\ud800"}', "not_canonical"),
+    ],
+)  # fmt: skip
+def test_arguments_that_have_no_key_pass_by(desk: Any, arguments: str, reason: str) -> None:
+    raw = f'{{"tool":"read_file","arguments":{arguments},"context":{{"project":"shop"}},"content_hash":"x"}}'
     answer = desk.client.post("/api/v1/cache/tools/lookup", raw, content_type="application/json")
-    assert answer.json() == {"status": "bypass", "reason": "not_a_number"}
+    assert answer.json() == {"status": "bypass", "reason": reason}
+
+
+def timed(tool: str, tenant: Any, bound: Any, **more: Any) -> None:
+    """A tool that is served by time."""
+    with bound(tenant):
+        policies.save(tenant, tool, by=command_actor(tenant, "t"), **{
+            "mode": "serve", "worst_outcome": "nothing", "ttl_s": 900, "by_content": False, **more
+        })  # fmt: skip
+
+
+@pytest.mark.parametrize("scope", ["member", "thread"])
+def test_by_time_a_narrower_scope_is_no_way_into_another_project(desk: Any, acme: Any, bound: Any, scope: str) -> None:
+    """Only a content hash tells apart what two projects hold at one path."""
+    timed("read_file", acme, bound)
+    context = {"thread": "thr_1", "scope": scope}
+    one, other = (call(context={**context, "project": name}, content_hash="") for name in ("shop", "blog"))
+    stored(desk, one, "the shop's")
+    assert (look(desk, one)["status"], look(desk, other)["status"]) == ("hit", "miss")
+
+
+def test_what_is_found_in_a_limited_project_is_not_the_teams(
+    desk: Any, acme: Any, alice: Any, bob: Any, api: Any, bound: Any
+) -> None:
+    timed("search_web", acme, bound, scope="team")
+    timed("lookup_company", acme, bound, scope="thread")
+    project, other = made.project(acme, "secret"), api(new_agent(bob))
+
+    def asked(tool: str, place: str, words: str) -> dict[str, Any]:
+        return call(tool, arguments={"query": words}, context={"project": place, "thread": "thr_1"}, content_hash="")
+
+    stored(desk, asked("search_web", "secret", "before"), "found before")
+    assert look(other, asked("search_web", "shop", "before"))["status"] == "hit", "it was open"
+    with bound(acme):
+        projects.limit(project, [alice], by=command_actor(acme, "t"))
+    assert look(other, asked("search_web", "shop", "before"))["status"] == "miss"
+    for tool in ("search_web", "lookup_company"):
+        stored(desk, asked(tool, "secret", "after"), "found after")
+        assert look(desk, asked(tool, "secret", "after"))["status"] == "hit"
+        for place in ("shop", "secret"):
+            assert look(other, asked(tool, place, "after"))["status"] in ("miss", "wait"), place
+
+
+def test_the_time_of_an_answer_runs_from_its_lease(desk: Any, acme: Any, bound: Any) -> None:
+    """A laptop that slept between the run and the store says that the run took a second."""
+    timed("search_web", acme, bound)
+    body = call("search_web", arguments={"query": "a"}, content_hash="")
+    with mock.patch("cache_admin.lookup.time.time", return_value=time.time() - 800):
+        first = look(desk, body)
+    longer = look(desk, {**body, "lease": first["lease"]})  # made to last longer, the run is no younger
+    put = desk.put(f"cache/tools/{first['key']}", {"lease": longer["lease"], "result": "x", "duration_ms": 1000})
+    assert put.json()["stored"] is True and 0 < look(desk, body)["ttl_s"] <= 100
+    with bound(acme):
+        Entry.objects.all().delete()
+    with mock.patch("cache_admin.lookup.time.time", return_value=time.time() - 3000):
+        slept = look(desk, body)
+    with bound(acme):
+        Flight.objects.update(until=timezone.now() - timedelta(seconds=1))
+    look(desk, body)  # another runs meanwhile; who comes late may land, and what it read is too old
+    desk.put(f"cache/tools/{slept['key']}", {"lease": slept["lease"], "result": "old", "duration_ms": 1000})
+    assert look(desk, body)["status"] == "miss"
+
+
+def test_an_entry_from_the_future_is_of_no_known_age(desk: Any, acme: Any, bound: Any) -> None:
+    timed("search_web", acme, bound)
+    body = call("search_web", arguments={"query": "a"}, content_hash="")
+    stored(desk, body, "found")
+    with bound(acme):  # as if the clock had been set back
+        Entry.objects.update(
+            created_at=timezone.now() + timedelta(hours=1), expires_at=timezone.now() + timedelta(hours=2)
+        )
+    assert (look(desk, body)["status"], look(desk, call())["status"]) == ("miss", "miss")

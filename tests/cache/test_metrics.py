@@ -75,8 +75,12 @@ def test_nothing_asked_is_no_rate(desk: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", [{"by": "x"}, {"from": "soon"}, {"from": "2026-02-01", "to": "2026-01-01"}, {"frm": "x"}]
-)
+    "query",
+    [
+        {"by": "x"}, {"from": "soon"}, {"from": "2026-02-01", "to": "2026-01-01"}, {"frm": "x"},
+        {"to": "0001-01-05"}, {"to": "9999-12-31"}, {"from": "9999-12-31", "to": "9999-12-31"},
+    ],
+)  # fmt: skip
 def test_it_says_what_is_wrong(desk: Any, query: dict[str, str]) -> None:
     answer = desk.get("cache/metrics", **query)
     assert answer.status_code == 400 and answer.json()["detail"]
@@ -200,7 +204,18 @@ def test_a_message_counts_once(desk: Any, acme: Any, bound: Any) -> None:
         assert (row["messages"], row["read"], row["hit_rate"]) == (2, 120, 0.6) and Usage.objects.count() == 2
 
 
-@pytest.mark.parametrize("given", [{}, {"input_tokens": -1}, {"input_tokens": True}, {"tokens": 3}])
+@pytest.mark.parametrize(
+    "given", [{}, {"input_tokens": -1}, {"input_tokens": True}, {"input_tokens": ""}, {"tokens": 3}]
+)
 def test_figures_in_no_form_are_refused(desk: Any, given: dict[str, Any]) -> None:
     answer = desk.post("usage", {"message_id": "m", "model": "m", "usage": given})
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_field")
+
+
+@pytest.mark.parametrize(
+    "at", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "1999-12-31T00:00:00Z", "now"]
+)
+def test_a_message_of_no_time_is_refused(desk: Any, at: str) -> None:
+    """Such rows were kept, and then no page could read them."""
+    answer = desk.post("usage", {"message_id": "m", "model": "m", "usage": ANTHROPIC, "at": at})
+    assert (answer.status_code, answer.json()["field"]) == (400, "items[0].at")

@@ -4,7 +4,19 @@ from typing import Any
 
 import pytest
 
-from cache_admin.normalize import Rules, carries_secret, normal, number, path, query, rules_of, url
+from cache_admin.normalize import (
+    Rules,
+    carries_secret,
+    command,
+    exact,
+    fraction,
+    normal,
+    number,
+    path,
+    query,
+    rules_of,
+    url,
+)
 
 ROOT = "/home/dev/shop"
 
@@ -117,6 +129,24 @@ def test_a_schema_says_what_numbers_addresses_and_defaults_are() -> None:
 
 def test_a_query_loses_case_and_spacing_alone() -> None:
     assert query("  Django\tRLS  How? ") == "django rls how?"
+    assert query("Jaguar NOT car") == "jaguar NOT car" != query("jaguar not car"), "an operator is no word"
+
+
+@pytest.mark.parametrize(("text", "expected"), [(" ls\r\n", "ls"), ("ls a\\ ", "ls a\\ "), ("ls\u00a0", "ls\u00a0")])
+def test_a_command_loses_what_a_shell_takes_for_space(text: str, expected: str) -> None:
+    assert command(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("default", "given", "is_default"),
+    [
+        (10, 10.0, True), (True, 1, False), ([1], [True], False), ({"a": [0]}, {"a": [False]}, False),
+        ({"a": [1.0]}, {"a": [1]}, True), ("1", 1, False), (None, False, False), ([1], [1, 1], False),
+        (0.1, fraction("0.10000000000000000000001"), False),
+    ],
+)  # fmt: skip
+def test_only_what_is_the_default_is_left_out(default: Any, given: Any, is_default: bool) -> None:
+    assert normal({"n": given}, rules=Rules(defaults={"n": default})) == ({} if is_default else {"n": exact(given)})
 
 
 @pytest.mark.parametrize(

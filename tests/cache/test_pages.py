@@ -377,12 +377,12 @@ def test_a_viewer_and_a_reviewer_change_nothing(logged_in: Any, acme: Any, used:
 
 
 def test_nothing_an_agent_sent_is_markup(logged_in: Any, acme: Any, desk: Any, alice: Any) -> None:
-    missed = desk.post("cache/tools/lookup", call(arguments={"path": SIGN}, content_hash=SIGN)).json()
+    missed = desk.post("cache/tools/lookup", call(arguments={"path": SIGN}, version=SIGN)).json()
     desk.put(f"cache/tools/{missed['key']}", {"lease": missed["lease"], "result": SIGN * 2})
     desk.post("cache/tools/lookup", call(SIGN.replace(" ", "")))
     desk.put("cache/analyses/sha256:1/x", {"version": SIGN, "analysis": {SIGN: SIGN}, "path": SIGN})
     told = desk.post("cache/incidents", {"key": missed["key"], "detail": SIGN}).json()
-    missed = desk.post("cache/tools/lookup", call(arguments={"path": SIGN}, content_hash=SIGN)).json()
+    missed = desk.post("cache/tools/lookup", call(arguments={"path": SIGN}, version=SIGN)).json()
     desk.put(f"cache/tools/{missed['key']}", {"lease": missed["lease"], "result": SIGN})
     desk.post("usage", [{"message_id": "1", "model": SIGN, "harness": SIGN[:40], "usage": {"input_tokens": 1,
               "cache_read_input_tokens": 1}}])  # fmt: skip

@@ -1,5 +1,6 @@
 """POST /api/v1/results and GET /api/v1/results/{id}."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -146,6 +147,15 @@ def test_equal_texts_are_kept_once(desk: Any, acme: Any, bound: Any) -> None:
         desk.post("results", {"content": LOG})
     with bound(acme):
         assert Content.objects.count() == 1 and Result.objects.count() == 3
+
+
+def test_lines_are_those_of_the_text_that_a_harness_wrapped(desk: Any) -> None:
+    """The summary counts the lines of the text; of its JSON there is one."""
+    kept = desk.post("results", {"content": {"stdout": LOG, "stderr": ""}}).json()
+    where, rows = f"results/{kept['result_id']}", LOG.splitlines()
+    assert desk.get(where, lines="2-3").content.decode() == "\n".join(rows[1:3])
+    assert desk.get(where, grep=re.escape(rows[4])).content.decode().startswith(f"5:{rows[4]}")
+    assert desk.get(where).json() == {"stdout": LOG, "stderr": ""}
 
 
 def test_an_expansion_is_counted_by_summariser(desk: Any) -> None:

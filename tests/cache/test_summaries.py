@@ -2,6 +2,7 @@
 
 import pytest
 
+from cache_admin.results import grep, lines_of
 from cache_admin.summaries import detect, summarise
 from cache_admin.summaries.code import outline
 
@@ -167,3 +168,39 @@ def test_what_harnesses_wrap_it_in_is_taken_off() -> None:
     assert summarise(read, "code").summariser == "code"
     assert summarise(json.dumps({"stdout": LOG, "stderr": ""})).summariser == "logs"
     assert summarise(json.dumps([{"type": "text", "text": PYTEST}])).summariser == "tests"
+
+
+def test_an_error_in_a_long_line_is_shown_where_it_stands() -> None:
+    rows = [f"2026-11-30 10:00:00 INFO step {number}" for number in range(100)]
+    bar = "".join(f"\r{number} %" for number in range(500)) + "\rERROR: no space left"
+    for long in (bar, '{"a":"' + "x" * 9_000 + '","level":"ERROR","says":"no space left"}'):
+        assert "no space left" in summarise("\n".join([*rows, long, *rows]), "logs").text
+    fatal = "FATAL: " + "word " * 9_000
+    assert "FATAL: word" in summarise("\n".join([*rows, fatal, *rows]), "logs").text
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_lines_are_counted_as_editors_do(ending: str) -> None:
+    rows = ["import os", "\x0c", "def first():", "    return '\u2028\x85'", *["x = 1"] * 60, "def last():", "    pass"]
+    text = ending.join([*rows, *["y = 1"] * 20]) + ending
+    number = rows.index("def last():") + 1
+    assert f"{number}: def last():" in summarise(text, kind="a.py").text
+    assert lines_of(text, str(number)) == "def last():" and grep(text, "last") == f"{number}:def last():"
+    assert lines_of(text, "-1") == "y = 1"
+
+
+ENDLESS = [
+    "\n" * 300_000, " " * 300_000 + "\n" * 50, "x" * 2_000_000, "=" * 20_000 + " passed" * 50_000 + "\n" * 50,
+    "ok" + " " * 200_000 + "\n" * 50, "/" * 200_000 + "\n" * 50, "FATAL " + "a" * 500_000 + "\n" * 50,
+    "." * 15_000 + "\n" * 50,
+    ("- " * 9_000 + "\n") * 50, "FAILED a\n" * 50 + "ERROR " + "passed " * 40_000,
+    "src/a.py:1:x\n" * 60 + "a/" * 100_000,
+    ("[" * 100_000) + "\n" * 50, '{"a":' * 3_000 + "1" + "}" * 3_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("summariser", ["auto", "tests", "list", "logs", "diff", "markdown", "code"])
+def test_no_text_takes_for_ever(summariser: str) -> None:
+    """Each of these took minutes to days while a pattern searched a line or a run of empty ones over and over."""
+    for text in ENDLESS:
+        assert summarise(text, summariser).text is not None
