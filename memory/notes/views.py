@@ -12,7 +12,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memory.notes import findings, links, private, reading, review, rules, shown
 from memory.notes.markdown import render as to_html
-from memory.notes.models import Note, Revision
+from memory.notes.models import Note, Proposal, Revision
+from memory.notes.preview import preview
 from memory.notes.showing import conflict, decided, show_proposal, the_proposal
 from memory.tenants import pages
 from memory.tenants.access import Refused, TenantRequest, needs
@@ -83,19 +84,28 @@ def proposal_edit(request: TenantRequest, slug: str, public_id: str) -> HttpResp
     if request.method == "GET" and edited.state != "open":
         return redirect("proposal", slug, public_id)
     text = request.POST.get("text", edited.text).replace("\r\n", "\n")
-    context: dict[str, Any] = {"proposal": edited, "text": text}
-    if request.method == "GET":
-        return render(request, "review/edit.html", context)
+    if request.method == "GET" or "preview" in request.POST:
+        return edit_page(request, edited, text)
     try:
         review.edit_and_approve(edited, text=text, by=request.actor, shown=request.POST.get("shown", ""))
     except review.InvalidNote as exc:
-        return render(request, "review/edit.html", {**context, "problem": reading.plain_words(str(exc))}, status=422)
+        return edit_page(request, edited, text, problem=reading.plain_words(str(exc)), status=422)
     except (review.AlreadyDecided, review.StaleProposal):
         problem = (
             "Someone changed or decided this meanwhile. Your text is below: copy it, then open the proposal again."
         )
-        return render(request, "review/edit.html", {**context, "problem": problem}, status=409)
+        return edit_page(request, edited, text, problem=problem, status=409)
     return redirect("proposal", slug, public_id)
+
+
+def edit_page(
+    request: TenantRequest, edited: Proposal, text: str, *, problem: str = "", status: int = 200
+) -> HttpResponse:
+    """A proposal's text, to be changed, beside how it would read. A note that is not there yet has only its path."""
+    there = reading.visible(request.actor).filter(pk=edited.note_id).exists()
+    how = preview(request.tenant, text, path=edited.note.path, member=edited.note.member, by=request.actor)
+    context = {"proposal": edited, "text": text, "preview": how, "problem": problem, "is_there": there}
+    return render(request, "review/edit.html", context, status=status)
 
 
 @require_GET
