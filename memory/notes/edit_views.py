@@ -166,7 +166,7 @@ def save(request: TenantRequest, sheet: Sheet) -> HttpResponse:
         return both(request, sheet)
     drafts.done(sheet.seen, by=request.actor)
     if made.waits_for_two:
-        messages.info(request, "Two people decide on this path, so your text waits as a proposal.")
+        messages.info(request, "By the rule of this path others decide too, so your text waits as a proposal.")
     if made.proposal:
         return redirect("proposal", request.tenant.slug, made.proposal.public_id)
     if made.note:

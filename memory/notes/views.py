@@ -14,7 +14,7 @@ from memory.notes import findings, links, private, reading, review, rules, shown
 from memory.notes.markdown import render as to_html
 from memory.notes.models import Note, Proposal, Revision
 from memory.notes.preview import preview
-from memory.notes.showing import conflict, decided, show_proposal, the_proposal
+from memory.notes.showing import conflict, decided, proposed_instead, show_proposal, the_proposal
 from memory.tenants import pages
 from memory.tenants.access import Refused, TenantRequest, needs
 
@@ -81,7 +81,8 @@ def proposal_edit(request: TenantRequest, slug: str, public_id: str) -> HttpResp
     edited = the_proposal(request, public_id)
     if not review.may_decide(request.actor, edited.note):
         raise Refused("note.approve")
-    if request.method == "GET" and edited.state != "open":
+    # A move has no words of its own: what is typed would be lost.
+    if edited.operation == "move" or (request.method == "GET" and edited.state != "open"):
         return redirect("proposal", slug, public_id)
     text = request.POST.get("text", edited.text).replace("\r\n", "\n")
     if request.method == "GET" or "preview" in request.POST:
@@ -245,7 +246,11 @@ def note_delete(request: TenantRequest, slug: str, public_id: str) -> HttpRespon
     reason = request.POST.get("reason", "").strip()
     if not reason and may_delete(request, gone):
         return show_note(request, gone, problem="Say why it is deleted: the history keeps the reason.", status=422)
-    review.delete(gone, by=request.actor, reason=reason)
+    try:
+        review.delete(gone, by=request.actor, reason=reason)
+    except rules.NeedsTwo:
+        draft = review.Draft(gone.path, "", reason=reason, member=gone.member, operation="delete")
+        return proposed_instead(request, draft)
     messages.success(request, f"Deleted {gone.path}. Agents are no longer told it; its history stays.")
     return redirect("notes", slug)
 
@@ -255,5 +260,10 @@ def note_delete(request: TenantRequest, slug: str, public_id: str) -> HttpRespon
 def note_revert(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     read = the_note(request, public_id)
     to = get_object_or_404(read.revisions.filter(blanked_at=None), number=number(request, "revision"))
-    review.revert(read, to=to, by=request.actor)
+    try:
+        review.revert(read, to=to, by=request.actor)
+    except rules.NeedsTwo:
+        base = read.current.number if read.current and read.deleted_at is None else None
+        why = f"Back to revision {to.number}."
+        return proposed_instead(request, review.Draft(read.path, to.text, reason=why, member=read.member, base=base))
     return redirect("note", slug, public_id)
