@@ -65,18 +65,31 @@ def start(tenant: Tenant, *, by: Actor, dry: Dry | None = None) -> Run:
     afterwards is read by the next run, from the watermark on.
     """
     access.require(by, "dream.start")
+    if dry is not None:
+        chosen(dry.model, dry.instructions, tenant_pk=str(tenant.pk))  # raises before anything is put down
     try:
-        with transaction.atomic():
-            run = Run(tenant_id=tenant.pk, asked_by=by.label[:200], is_whole=dry is None)
-            if dry is not None:
-                chosen(dry.model, dry.instructions, tenant_pk=str(tenant.pk))  # raises before anything is put down
-                run.replays, run.asked_model, run.instructions = dry.of, dry.model[:120], dry.instructions
-            run.save(force_insert=True)
+        run = _put_down(tenant, by, dry)
     except IntegrityError:
-        raise AlreadyRunning(Run.objects.unfinished().get()) from None
+        running = _running()
+        if running is not None:
+            raise AlreadyRunning(running) from None
+        run = _put_down(tenant, by, dry)  # the other one ended in that moment
     due.put(str(tenant.pk), TASK, run.public_id)
     audit.record(by, "dream.start", run.public_id)
     return run
+
+
+def _put_down(tenant: Tenant, by: Actor, dry: Dry | None) -> Run:
+    run = Run(tenant_id=tenant.pk, asked_by=by.label[:200], is_whole=dry is None)
+    if dry is not None:
+        run.replays, run.asked_model, run.instructions = dry.of, dry.model[:120], dry.instructions
+    with transaction.atomic():
+        run.save(force_insert=True)
+    return run
+
+
+def _running() -> Run | None:
+    return Run.objects.unfinished().first()
 
 
 def cancel(run: Run, *, by: Actor) -> None:

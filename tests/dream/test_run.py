@@ -422,3 +422,15 @@ def test_the_clock_finds_what_is_due(acme: Any, globex: Any, alice: Any, bound: 
     assert tasks.find_due() == 0, "once"
     with bound(acme):
         assert (Due.objects.get().task, Due.objects.get().argument) == ("dream", "")
+
+
+def test_a_dream_that_ends_as_the_next_is_asked_for_is_no_fault(acme: Any, monkeypatch: Any) -> None:
+    by = command_actor(acme, "tests")
+    with tenant_scope(str(acme.pk)):
+        first = dreams.start(acme, by=by)
+
+        def ended() -> None:
+            dreams.cancel(first, by=by)
+
+        monkeypatch.setattr(dreams, "_running", ended)
+        assert dreams.start(acme, by=by).state == "queued"
