@@ -14,12 +14,13 @@ from memory.events.reading import asked
 from memory.notes import reach
 from memory.notes.frontmatter import Document, InvalidFrontmatter, split
 from memory.notes.lines import HEADING, normal
-from memory.notes.models import Note, Proposal, Revision, Source
+from memory.notes.models import Note, Proposal, Revision, Source, Tombstone
 from memory.notes.publish import title_of
 from memory.tenants.access import Actor
 
 LEVELS = {"high": "High risk", "medium": "Medium risk", "low": "Low risk"}
 MOST_SOURCES = 60
+MOST_DELETED = 200
 RISK = Case(
     When(risks__0__level="high", then=Value(0)),
     When(risks__0__level="medium", then=Value(1)),
@@ -179,6 +180,24 @@ class Folder:
 def visible(by: Actor) -> QuerySet[Note]:
     """The live notes this person may read."""
     return shown(reach.notes(by.member_pk).present())
+
+
+def kept(by: Actor) -> QuerySet[Note]:
+    """The notes this person may read, with the deleted ones: their history stays."""
+    return shown(reach.notes(by.member_pk).filter(current__isnull=False))
+
+
+def deleted(by: Actor) -> list[Note]:
+    """The notes that were deleted, the latest first, each with a `why` and whether its words `may_return`."""
+    rows = kept(by).filter(deleted_at__isnull=False).order_by("-deleted_at", "-pk")[:MOST_DELETED]
+    reasons = Tombstone.objects.filter(note__in=[row.pk for row in rows], line__isnull=True).order_by(
+        "created_at", "pk"
+    )
+    why = dict(reasons.values_list("note_id", "reason"))
+    for row in rows:
+        row.why = why.get(row.pk, "")  # type: ignore[attr-defined]
+        row.may_return = row.current is not None and row.current.blanked_at is None  # type: ignore[attr-defined]
+    return list(rows)
 
 
 def shown(notes: QuerySet[Note]) -> QuerySet[Note]:

@@ -117,6 +117,7 @@ def notes(request: TenantRequest, slug: str) -> HttpResponse:
     context = {
         "q": q,
         "folders": reading.tree(labelled(request, reading.containing(found, q) if q else found)),
+        "has_deleted": reading.kept(request.actor).filter(deleted_at__isnull=False).exists(),
         "finding_count": findings.standing(request.actor).count(),
         "now": timezone.now(),
         "note_count": found.count(),
@@ -196,10 +197,22 @@ def note_told(request: TenantRequest, slug: str, public_id: str) -> HttpResponse
     return pages.answer(request, "notes/told.html", "notes/_told_rows.html", context, more="notes/_told_rows.html")
 
 
+def in_history(request: TenantRequest, public_id: str, page: str) -> Note:
+    """The note as `to_read` gives it, or one that was deleted: its history stays."""
+    gone = reading.kept(request.actor).filter(public_id=public_id.replace("\0", ""), deleted_at__isnull=False).first()
+    return gone or to_read(request, public_id, page)
+
+
+@require_GET
+@needs("note.read")
+def note_deleted(request: TenantRequest, slug: str) -> HttpResponse:
+    return render(request, "notes/deleted.html", {"notes": reading.deleted(request.actor)})
+
+
 @require_GET
 @needs("note.read")
 def note_history(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    read = to_read(request, public_id, "history")
+    read = in_history(request, public_id, "history")
     revisions = shown.with_proposals(reading.history(read))
     return render(request, "notes/history.html", {"note": read, "revisions": revisions})
 
@@ -207,7 +220,7 @@ def note_history(request: TenantRequest, slug: str, public_id: str) -> HttpRespo
 @require_GET
 @needs("note.read")
 def note_diff(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    read = to_read(request, public_id, "diff")
+    read = in_history(request, public_id, "diff")
     revisions = list(reading.history(read))
     old, new = revision_of(revisions, number(request, "from")), revision_of(revisions, number(request, "to"))
     context = {
@@ -251,14 +264,14 @@ def note_delete(request: TenantRequest, slug: str, public_id: str) -> HttpRespon
     except rules.NeedsTwo:
         draft = review.Draft(gone.path, "", reason=reason, member=gone.member, operation="delete")
         return proposed_instead(request, draft)
-    messages.success(request, f"Deleted {gone.path}. Agents are no longer told it; its history stays.")
+    messages.success(request, f"Deleted {gone.path}. Agents are no longer told it; its history stays, under Deleted.")
     return redirect("notes", slug)
 
 
 @require_POST
 @needs("note.propose")
 def note_revert(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    read = the_note(request, public_id)
+    read = get_object_or_404(reading.kept(request.actor), public_id=public_id)
     to = get_object_or_404(read.revisions.filter(blanked_at=None), number=number(request, "revision"))
     try:
         review.revert(read, to=to, by=request.actor)
