@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Case, Count, IntegerField, Max, Min, Q, QuerySet, Value, When
+from django.db.models import Case, Count, IntegerField, Max, Min, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models.functions import Coalesce
 
 from memory.events.models import Event, Session
 from memory.events.reading import asked
 from memory.notes import reach
 from memory.notes.frontmatter import Document, InvalidFrontmatter, split
 from memory.notes.lines import HEADING, normal
-from memory.notes.models import Note, Proposal, Revision, Source, Tombstone
+from memory.notes.models import Comment, Note, Proposal, Revision, Source, Tombstone
 from memory.notes.publish import title_of
 from memory.tenants.access import Actor
 
@@ -31,16 +32,19 @@ RISK = Case(
 
 def queue(by: Actor) -> QuerySet[Proposal]:
     """Open proposals this person may see, the riskiest and oldest first."""
+    standing = Comment.objects.filter(removed_at__isnull=True)
     rows: QuerySet[Proposal] = (
         _in_order(by)
-        .annotate(source_count=Count("sources", distinct=True), comment_count=_comments())
+        .annotate(source_count=_counted(Source.objects.all()), comment_count=_counted(standing))
         .select_related("note", "note__member", "base", "decided_by", "assigned_to")
     )
     return rows
 
 
-def _comments() -> Count:
-    return Count("comments", filter=Q(comments__removed_at__isnull=True), distinct=True)
+def _counted(rows: QuerySet[Any]) -> Coalesce:
+    """How many of the rows a proposal has: counted for those shown, where a join would count for the whole queue."""
+    of_one = rows.filter(proposal=OuterRef("pk")).order_by().values("proposal").annotate(n=Count("pk")).values("n")
+    return Coalesce(Subquery(of_one), 0)
 
 
 def waiting(by: Actor) -> QuerySet[Proposal]:
@@ -70,7 +74,8 @@ def groups(
     asker.
     """
     mine = Q(assigned_to_id=by.member_pk) if is_mine else Q()
-    counts = Counter(_in_order(by).filter(mine).values_list("risk", flat=True))
+    of_risk = _in_order(by).filter(mine).order_by().values("risk").annotate(n=Count("pk"))
+    counts = Counter(dict(of_risk.values_list("risk", "n")))
     found = []
     for level, (name, label) in enumerate(LEVELS.items()):
         if counts[level] and risk in ("", name):

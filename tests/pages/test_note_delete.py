@@ -102,7 +102,7 @@ def test_a_deleted_note_has_its_history_and_comes_back(
 
 
 def test_deleted_notes_of_a_member_s_own_space_are_theirs(logged_in: Any, acme: Any, alice: Any, mia: Any) -> None:
-    own = made.note(acme, mia, member=mia, path="general/mine.md")
+    own = made.note(acme, mia, path="general/mine.md", is_private=True)
     logged_in(mia).post(url(own), {"reason": "No"})
     assert "Bring back" in logged_in(mia).get("/t/acme/notes/deleted/").content.decode()
     assert "mine.md" not in logged_in(alice).get("/t/acme/notes/deleted/").content.decode()
