@@ -357,6 +357,30 @@ def test_a_bad_session_does_not_take_others_with_it(acme: Any, ten: Any, alice: 
     assert watermarks(acme) == [0, 2]
 
 
+def test_a_mind_that_only_fails_is_not_asked_about_everything(
+    acme: Any, alice: Any, bound: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(dreams, "MOST_IN_A_ROW", 4)
+    for n in range(7):
+        tell(alice, f"s{n}", prompt(f"e{n}"), stop())
+
+    def fails(material: Material) -> None:
+        raise MindFailed("malformed", "no JSON", usage=Usage(100, 0, 0))
+
+    mind = Scribe(failing=fails)
+    mind.budget = 2
+    run = dreamt(acme, mind)
+    assert len(mind.batches) == 4 and run.tokens_in == 400 and run.state == "failed"
+    for _ in range(5):
+        dreamt(acme, mind)
+    assert len(mind.batches) == 6 * 4
+    with bound(acme):
+        waits = [one.retry_at - one.finished_at for one in Run.objects.order_by("created_at") if one.retry_at]
+        assert waits[-1] > waits[0]
+    assert dreamt(acme, Scribe()).state == "succeeded"
+    assert watermarks(acme) == [2] * 7
+
+
 def test_an_outage_never_puts_an_event_aside(acme: Any, ten: Any, bound: Any) -> None:
     def away(material: Material) -> None:
         raise MindFailed("unavailable", "503")
