@@ -12,6 +12,7 @@ from dream import tasks
 from dream.answer import Cited, Proposed
 from dream.mind import DistillMind, Material, MindFailed, Outcome
 from dream.models import Change, Digest, Quarantined, Run, Watermark, Window
+from memory import purging
 from memory.events.models import Event, Session
 from memory.llm import Usage
 from memory.notes.models import Proposal, Source
@@ -458,3 +459,23 @@ def test_a_dream_that_ends_as_the_next_is_asked_for_is_no_fault(acme: Any, monke
 
         monkeypatch.setattr(dreams, "_running", ended)
         assert dreams.start(acme, by=by).state == "queued"
+
+
+@pytest.mark.parametrize("was_aside", [False, True])
+def test_what_is_purged_while_it_is_dreamed_proposes_nothing(acme: Any, ten: Any, alice: Any, was_aside: bool) -> None:
+    with tenant_scope(str(acme.pk)):
+        session = Session.objects.get()
+        if was_aside:
+            Watermark.objects.create(tenant=acme, session=session, seq=session.last_seq)
+            Quarantined.objects.create(tenant=acme, session=session, seq=5, error="x", is_again=True)
+
+    def purged(material: Material) -> None:
+        if material.events:
+            with tenant_scope(str(acme.pk)):
+                purging.take_out(acme, session.public_id, mode="quarantine", by=member_actor(alice))
+
+    mind = Scribe(failing=purged)
+    dreamt(acme, mind)
+    assert mind.batches and watermarks(acme) == [11]
+    with tenant_scope(str(acme.pk)):
+        assert not Proposal.objects.exists() and not Quarantined.objects.exists()
