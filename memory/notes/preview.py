@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from memory.notes import editing, links, reading
 from memory.notes.frontmatter import MACHINE_NOTE_BYTES
 from memory.notes.markdown import render as to_html
+from memory.notes.publish import title_of
 from memory.tenants.access import Actor
 from memory.tenants.models import Member, Tenant
 
@@ -28,7 +29,7 @@ class Preview:
 def preview(tenant: Tenant, text: str, *, path: str, member: Member | None, by: Actor) -> Preview:
     """The text as it would read at this path, in the team's space or a member's own, with the links that `by` sees."""
     document, problems = editing.checked(text)
-    title = document.field("title") or (path.rsplit("/", 1)[-1].removesuffix(".md") if path else "")
+    title = title_of(document, path)
     body = reading.below_title(document.body, title)
     linked = links.of(tenant, body, by=by, path=path, member=member)
     html = to_html(body, link_for=linked.link_for, page_for=linked.page_for)

@@ -59,6 +59,8 @@ def test_the_page_shows_how_the_text_reads_while_it_is_typed(
     assert ("note" in sent) is is_there
     live = browser.post("/t/acme/notes/preview/", {**sent, "text": sent["text"] + "\n- **Mine**\n"}).content.decode()
     assert "<strong>Mine</strong>" in live and live.count("<strong>") == page.count("<strong>") + 1
+    named = browser.post("/t/acme/notes/preview/", {**sent, "text": "# Called so\n\n- One\n"}).content.decode()
+    assert named.count("Called so") == 1 and "retries" not in named, "as the note's page calls it"
     # Without JavaScript a button shows the same, and decides nothing.
     asked = browser.post(url(edited), {**form(edited, "- **Mine**\n"), "preview": "1"})
     assert asked.status_code == 200 and "<strong>Mine</strong>" in asked.content.decode() and state(edited) == "open"
