@@ -55,6 +55,8 @@ def write(run: Run, written: Written, *, by: Actor) -> None:
     """Move the watermarks and write what came of the events, inside the bound transaction. Raises Raced."""
     for span in written.batch.spans:
         if span.is_loose:
+            if not _asides(span).exists():
+                raise Raced(span.session_id)  # its session was purged or deleted meanwhile
             _settle(span, written.quarantine)
         else:
             _advance(run, span)
@@ -108,9 +110,13 @@ def _advance(run: Run, span: Span) -> None:
         raise Raced(span.session_id) from None
 
 
+def _asides(span: Span) -> QuerySet[Quarantined]:
+    return Quarantined.objects.filter(session_id=span.session_pk, seq__gt=span.after, seq__lte=span.upto)
+
+
 def _settle(span: Span, quarantine: str) -> None:
     """An event that was tried again: it no longer stands aside, or does so for another reason."""
-    rows = Quarantined.objects.filter(session_id=span.session_pk, seq__gt=span.after, seq__lte=span.upto)
+    rows = _asides(span)
     if quarantine:
         rows.update(is_again=False, error=redact.brief(quarantine, 2000))
     else:

@@ -5,7 +5,7 @@ from typing import Final
 
 from django.db.models import Q
 
-from dream.models import Change, Digest, SessionGist, Watermark, Window
+from dream.models import Change, Digest, Quarantined, SessionGist, Watermark, Window
 from memory.events.models import Session
 from memory.graph.models import Worker
 from memory.notes.models import Proposal
@@ -28,6 +28,8 @@ def stop(tenant: Tenant, session_pks: Iterable[str]) -> None:
         of_projects = Q(session__project__in=[pk for pk in projects if pk])
         of_projects = of_projects | Q(session__project__isnull=True) if None in projects else of_projects
         Watermark.objects.filter(of_projects).exclude(session__in=pks).delete()
+    # What stood aside is not read again either, however often somebody asks for it.
+    Quarantined.objects.filter(session__in=pks).delete()
     for session in Session.objects.filter(pk__in=pks):
         Watermark.objects.update_or_create(
             tenant_id=tenant.pk, session=session, defaults={"seq": session.last_seq, "failures": 0, "retry_at": None}

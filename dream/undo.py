@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from dream.models import Change, Run
-from memory.notes import review, shown
+from memory.notes import review, rules, shown
 from memory.notes.diff import Conflict, merge3
 from memory.notes.models import Note, Proposal, Revision
 from memory.notes.publish import digest, supersede
@@ -97,9 +97,20 @@ def _one(change: Change, by: Actor) -> Undone:
     if made is None:
         return _noted(change, "kept", "The revision is no longer known.")
     note = Note.objects.select_for_update(of=("self",)).select_related("current", "member").get(pk=proposal.note_id)
-    if by.kind == "key" or not review.may_decide(by, note):
-        return _noted(change, *_propose(note, made, proposal.operation, by))
-    return _noted(change, *_apply(note, made, proposal.operation, by))
+    return _noted(change, *_changed(note, made, proposal.operation, by))
+
+
+def _changed(note: Note, made: Revision, operation: str, by: Actor) -> tuple[str, str]:
+    """Of a whole run, one locked path or one that two people decide on keeps no other from being undone."""
+    try:
+        if by.kind == "key" or not review.may_decide(by, note):
+            return _propose(note, made, operation, by)
+        try:
+            return _apply(note, made, operation, by)
+        except rules.NeedsTwo:
+            return _propose(note, made, operation, by)
+    except rules.Locked as locked:
+        return "conflict", str(locked)
 
 
 def _apply(note: Note, made: Revision, operation: str, by: Actor) -> tuple[str, str]:
@@ -129,7 +140,7 @@ def _apply(note: Note, made: Revision, operation: str, by: Actor) -> tuple[str, 
 
 
 def _propose(note: Note, made: Revision, operation: str, by: Actor) -> tuple[str, str]:
-    """A key never changes what people approved: it asks for it."""
+    """A key never changes what people approved, nor one person where two decide: they ask for it."""
     before, current = _before(made), note.current
     if operation == "delete" or note.deleted_at is not None or current is None or note.member_id is not None:
         return "conflict", "Only a person can undo this."
@@ -161,7 +172,8 @@ def _out_of_successor(change: Change) -> tuple[str, str]:
         return "withdrawn", ""
     if merged.text == later.text:
         return "kept", "Nothing of it waits."
-    Proposal.objects.open().filter(pk=later.pk).update(text=merged.text, sha256=digest(merged.text))
+    # Who approved it as the first of two has not seen this text.
+    Proposal.objects.open().filter(pk=later.pk).update(text=merged.text, sha256=digest(merged.text), seen_by=None)
     return "withdrawn", f"Its lines were taken out of {later.public_id}."
 
 

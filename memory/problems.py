@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, RawPostDataException
 from rest_framework import exceptions
 from rest_framework.response import Response
 
@@ -101,6 +101,11 @@ def from_exception(exc: BaseException) -> Problem | None:
             return Problem(404, "not_found", "There is nothing at this address.")
         case RequestDataTooBig():
             return Problem(413, "too_large", "The body is over the limit of 32 MB.", limit_bytes=32 * 1024 * 1024)
+        case RawPostDataException():
+            # A browser's session is checked by reading the form first, and then the bytes are gone.
+            return Problem(
+                415, "unsupported_media_type", "Send the body as JSON, or as this address says; not in parts."
+            )
         case PermissionDenied():
             return forbidden(str(exc) or "this action")
         case exceptions.NotAuthenticated() | exceptions.AuthenticationFailed():

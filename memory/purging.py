@@ -201,7 +201,7 @@ def take_out(tenant: Tenant, source: str, *, mode: str, by: Actor) -> Trace:
         why = f"{'Purged' if mode == 'purge' else 'Quarantined'}: it came from {source}."
         said = {name: str(count) for name, count in found.counts.items()}
         for tainted in found.notes:
-            _clean(tainted, why, by)
+            _clean(tainted, found.events, why, by)
         for proposal in found.proposals:
             supersede(proposal, reason=why)
         NoteReport.objects.filter(pk__in=[one.pk for one in found.reports], closed_at=None).update(
@@ -220,13 +220,15 @@ def take_out(tenant: Tenant, source: str, *, mode: str, by: Actor) -> Trace:
     return found
 
 
-def _clean(tainted: Tainted, why: str, by: Actor) -> None:
+def _clean(tainted: Tainted, events: QuerySet[Event], why: str, by: Actor) -> None:
     note = locked(tainted.note)
     substance = {lines.substance(line) for line in tainted.lines if line.strip()}
     bury(note, substance, why)
     if tainted.left is not None:
         version = by_person(tainted.left, by)
-        publish(note, version, sources=[one for one in sources_of(note) if one.line not in tainted.lines])
+        # Of what stays nothing rests on the source any more: else the next look would take it for its own.
+        theirs = set(Source.objects.filter(revision=note.current, event__in=events).values_list("pk", flat=True))
+        publish(note, version, sources=[one for one in sources_of(note) if one.pk not in theirs])
         return
     note.deleted_at = timezone.now()
     note.save(update_fields=["deleted_at"])
@@ -238,7 +240,9 @@ def _clean(tainted: Tainted, why: str, by: Actor) -> None:
 def _blank(found: Trace) -> None:
     """The words go from history, proposals and tellings; ids, numbers, hashes and who was told stay."""
     bad = {str(one.note.pk): set(one.lines) for one in found.notes}
-    for revision in Revision.objects.filter(note__in={one.note_id for one in found.revisions}, blanked_at=None):
+    # What notes say now was cleaned before, or holds no line of the source though an event of it backs one.
+    rows = Revision.objects.filter(note__in={one.note_id for one in found.revisions}, blanked_at=None)
+    for revision in rows.exclude(pk__in=Note.objects.present().values("current")):
         is_source = any(one.pk == revision.pk for one in found.revisions)
         if is_source or bad.get(str(revision.note_id), set()) & set(revision.text.split("\n")):
             blank(revision, PURGED)

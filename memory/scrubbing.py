@@ -30,7 +30,7 @@ from memory.notes.publish import digest, publish, sources_of
 from memory.recall import entries
 from memory.recall.models import Entry as Searched
 from memory.recall.models import NoteWords, Telling, ToldNote
-from memory.redact import binary
+from memory.redact import packed
 from memory.tenants import audit
 from memory.tenants.access import Actor
 from memory.tenants.models import AuditEntry, Message, Setting, Tenant
@@ -248,13 +248,11 @@ class _Scrubber:
 
 def masked_bytes(raw: bytes) -> bytes:
     """The bytes with stars for secrets, as many as it had."""
-    encoding = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}.get(raw[:2], "utf-8")
-    try:
-        text = raw.decode(encoding)
-    except UnicodeDecodeError:
-        return binary.masked(raw)[0]
-    masked = redact.masked(text, encoding=encoding)
-    return raw if masked is text else masked.encode(encoding)
+    masked, found = packed.masked_bytes(raw)
+    if not found or len(masked) == len(raw):
+        return masked
+    # gzip, zlib and zip with stars inside are mostly shorter; NULs behind their end are read over.
+    return masked.ljust(len(raw), b"\0") if len(masked) < len(raw) else b"*" * len(raw)
 
 
 def _masked(value: Any, row: models.Model) -> Any:

@@ -28,7 +28,7 @@ PUBLIC |= {"cache-client", "cache-client-digest"}
 # Addresses of a team without an id in them: what another team has must not be in the answer.
 LISTS = {
     "inbox": "get", "find": "get", "docs": "get", "notes": "get", "note_new": "get", "sessions": "get", "dreams": "get",
-    "note_files": "get", "note_export": "get", "note_preview": "post", "note_draft": "post",
+    "note_files": "get", "note_deleted": "get", "note_export": "get", "note_preview": "post", "note_draft": "post",
     "dream_start": "post", "dream_budget": "post", "projects": "get", "connect": "get",
     "api-projects": "get", "api-sessions": "get", "api-notes": "get", "api-proposals": "get", "api-dreams": "get",
     "api-hook": "post", "api-events-batch": "post", "api-search": "get",

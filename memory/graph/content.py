@@ -8,7 +8,7 @@ import orjson
 
 from memory import redact
 from memory.problems import Problem
-from memory.redact import binary
+from memory.redact import binary, packed
 from memory.tenants.rest import exact_json
 
 JSON: Final = "application/json"
@@ -65,6 +65,11 @@ def cleaned(raw: bytes, media_type: str) -> Content:
         found = _clean_json(raw, media_type)
         if found is not None:
             return found
+    if packed.is_packed(raw):
+        inside, redactions = packed.masked(raw)
+        if redactions:
+            masked, more = binary.masked(inside)  # a file's name, a comment
+            return Content(masked, media_type, redactions + more)
     encoding = _encoding(raw, media_type.lower())
     if encoding is None:
         masked, redactions = binary.masked(raw)

@@ -9,11 +9,11 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from memory.notes import drafts, editing, fields, links, reading, review, rules, shown
-from memory.notes.frontmatter import MACHINE_NOTE_BYTES, InvalidFrontmatter
-from memory.notes.markdown import render as to_html
+from memory.notes import drafts, editing, fields, reading, review, rules, shown
+from memory.notes.frontmatter import InvalidFrontmatter
 from memory.notes.models import Autosaved, Note
 from memory.notes.paths import FAMILIES, InvalidPath
+from memory.notes.preview import Preview, preview
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs
 
@@ -166,7 +166,7 @@ def save(request: TenantRequest, sheet: Sheet) -> HttpResponse:
         return both(request, sheet)
     drafts.done(sheet.seen, by=request.actor)
     if made.waits_for_two:
-        messages.info(request, "Two people decide on this path, so your text waits as a proposal.")
+        messages.info(request, "By the rule of this path others decide too, so your text waits as a proposal.")
     if made.proposal:
         return redirect("proposal", request.tenant.slug, made.proposal.public_id)
     if made.note:
@@ -226,6 +226,11 @@ def note_draft(request: TenantRequest, slug: str) -> HttpResponse:
     return render(request, "notes/_draft.html", context)
 
 
+def preview_of(request: TenantRequest, sheet: Sheet) -> Preview:
+    member = sheet.note.member if sheet.note else None
+    return preview(request.tenant, sheet.text, path=sheet.path, member=member, by=request.actor)
+
+
 def of_form(request: TenantRequest) -> Note | None:
     """The note that the editor is about; none where it is not there yet."""
     asked = request.POST.get("note", "").replace("\0", "")
@@ -244,30 +249,3 @@ def note_draft_discard(request: TenantRequest, slug: str, public_id: str) -> Htt
     if note is None:
         return redirect("note_new", slug)
     return redirect("note_edit", slug, note.public_id)
-
-
-@dataclass(frozen=True)
-class Preview:
-    """A text as a reader sees it, and what stands against saving it."""
-
-    title: str
-    description: str
-    html: str
-    size: int
-    problems: list[str]
-    is_empty: bool = False
-
-    @property
-    def is_long(self) -> bool:
-        return self.size > MACHINE_NOTE_BYTES
-
-
-def preview_of(request: TenantRequest, sheet: Sheet) -> Preview:
-    document, problems = editing.checked(sheet.text)
-    title = document.field("title") or (sheet.path.rsplit("/", 1)[-1].removesuffix(".md") if sheet.path else "")
-    body = reading.below_title(document.body, title)
-    member = sheet.note.member if sheet.note else None
-    linked = links.of(request.tenant, body, by=request.actor, path=sheet.path, member=member)
-    html = to_html(body, link_for=linked.link_for, page_for=linked.page_for)
-    about, size = document.field("description"), len(sheet.text.encode())
-    return Preview(title, about, html, size, problems, is_empty=not (body.strip() or about or document.field("title")))

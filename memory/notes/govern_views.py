@@ -7,9 +7,10 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.notes import blame, keeping, moving, paths, private, reading, reporting, rules, undoing
+from memory.notes import blame, keeping, moving, paths, private, reading, reporting, review, rules, undoing
 from memory.notes.models import Note, Proposal, Rule
 from memory.notes.rules import Wanted
+from memory.notes.showing import proposed_instead
 from memory.tenants.access import TenantRequest, needs, require
 
 MODE_WORDS = {
@@ -115,9 +116,13 @@ def note_keep(request: TenantRequest, slug: str, public_id: str) -> HttpResponse
 @require_POST
 @needs("note.propose")
 def note_move(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    moved = the_note(request, public_id)
+    moved, to = the_note(request, public_id), request.POST.get("path", "")
     try:
-        moving.move(moved, request.POST.get("path", ""), by=request.actor)
+        moving.move(moved, to, by=request.actor)
+    except rules.NeedsTwo:
+        target = paths.clean_path(to).shown
+        draft = review.Draft(moved.path, "", member=moved.member, operation="move", target=target)
+        return proposed_instead(request, draft)
     except paths.InvalidPath as refused:
         messages.error(request, refused.advice)
     except moving.PathTaken as refused:

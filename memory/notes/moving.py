@@ -4,7 +4,7 @@ from django.db import transaction
 
 from memory.notes import paths, rules
 from memory.notes.holding import live, locked, require_may
-from memory.notes.models import Note, Redirect, Rule
+from memory.notes.models import Note, Redirect
 from memory.notes.publish import project_of
 from memory.tenants import audit
 from memory.tenants.access import Actor
@@ -20,7 +20,7 @@ def move(note: Note, to: str, *, by: Actor) -> Note:
     with transaction.atomic():
         note = locked(note)
         require_may(by, "note.edit", note)
-        rules.require_one(note, by)
+        rules.require_one(note, by, "" if note.member_id else target.key)
         before = note.path
         apply(note, target, by=by)
         audit.record(by, "note.move", note.public_id, before=before, after=note.path)
@@ -35,7 +35,7 @@ def require_free(note: Note, target: paths.NotePath) -> None:
         what = "There is a note" if live(other) else "A note was deleted or is proposed"
         raise PathTaken(f"{what} at {target.shown} already. Choose another path.")
     if note.member_id is None:
-        rule = rules.first(Rule.objects.filter(tenant_id=note.tenant_id).order_by("position", "glob"), target.key)
+        rule = rules.at(str(note.tenant_id), target.key)
         if rule.mode == "locked":
             raise rules.Locked(f"The rule {rule.glob} locks {target.shown}. Choose another path.")
 

@@ -100,7 +100,8 @@ def _what(one: Notice) -> str:
         return f"{one.comment.member.handle} commented"
     if one.kind == "assigned":
         return f"{one.proposal.assigned_by} gave you this {_change(one.proposal)}"
-    author = "A dream" if one.proposal.author_kind == "dream" else one.proposal.author_label
+    # A key's name is typed by whoever makes it: it stays one line of ours.
+    author = "A dream" if one.proposal.author_kind == "dream" else " ".join(one.proposal.author_label.split())
     return f"{author} proposes a {_change(one.proposal)}"
 
 

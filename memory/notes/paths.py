@@ -107,7 +107,8 @@ def _refuse_escapes(text: str) -> None:
         raise InvalidPath("empty", "Give a path such as tools/bash/flags.md.")
     if len(text) > 4 * MAX_LENGTH:
         raise InvalidPath("too_long", f"Shorten the path to {MAX_LENGTH} characters; it has {len(text)}.")
-    if any(unicodedata.category(char) in _INVISIBLE for char in text):
+    # U+FFFD is what stands for a character that could not be read: nobody can type such a path.
+    if "\ufffd" in text or any(unicodedata.category(char) in _INVISIBLE for char in text):
         raise InvalidPath("invisible_character", "Remove control and invisible characters from the path.")
     if "\\" in text:
         raise InvalidPath("backslash", "Write the path with forward slashes.")

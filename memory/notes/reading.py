@@ -7,19 +7,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Case, Count, IntegerField, Max, Min, Q, QuerySet, Value, When
+from django.db.models import Case, Count, IntegerField, Max, Min, OuterRef, Q, QuerySet, Subquery, Value, When
+from django.db.models.functions import Coalesce
 
 from memory.events.models import Event, Session
 from memory.events.reading import asked
 from memory.notes import reach
 from memory.notes.frontmatter import Document, InvalidFrontmatter, split
 from memory.notes.lines import HEADING, normal
-from memory.notes.models import Note, Proposal, Revision, Source
+from memory.notes.models import Comment, Note, Proposal, Revision, Source, Tombstone
 from memory.notes.publish import title_of
 from memory.tenants.access import Actor
 
 LEVELS = {"high": "High risk", "medium": "Medium risk", "low": "Low risk"}
 MOST_SOURCES = 60
+MOST_DELETED = 200
 RISK = Case(
     When(risks__0__level="high", then=Value(0)),
     When(risks__0__level="medium", then=Value(1)),
@@ -30,16 +32,19 @@ RISK = Case(
 
 def queue(by: Actor) -> QuerySet[Proposal]:
     """Open proposals this person may see, the riskiest and oldest first."""
+    standing = Comment.objects.filter(removed_at__isnull=True)
     rows: QuerySet[Proposal] = (
         _in_order(by)
-        .annotate(source_count=Count("sources", distinct=True), comment_count=_comments())
+        .annotate(source_count=_counted(Source.objects.all()), comment_count=_counted(standing))
         .select_related("note", "note__member", "base", "decided_by", "assigned_to")
     )
     return rows
 
 
-def _comments() -> Count:
-    return Count("comments", filter=Q(comments__removed_at__isnull=True), distinct=True)
+def _counted(rows: QuerySet[Any]) -> Coalesce:
+    """How many of the rows a proposal has: counted for those shown, where a join would count for the whole queue."""
+    of_one = rows.filter(proposal=OuterRef("pk")).order_by().values("proposal").annotate(n=Count("pk")).values("n")
+    return Coalesce(Subquery(of_one), 0)
 
 
 def waiting(by: Actor) -> QuerySet[Proposal]:
@@ -69,7 +74,8 @@ def groups(
     asker.
     """
     mine = Q(assigned_to_id=by.member_pk) if is_mine else Q()
-    counts = Counter(_in_order(by).filter(mine).values_list("risk", flat=True))
+    of_risk = _in_order(by).filter(mine).order_by().values("risk").annotate(n=Count("pk"))
+    counts = Counter(dict(of_risk.values_list("risk", "n")))
     found = []
     for level, (name, label) in enumerate(LEVELS.items()):
         if counts[level] and risk in ("", name):
@@ -179,6 +185,24 @@ class Folder:
 def visible(by: Actor) -> QuerySet[Note]:
     """The live notes this person may read."""
     return shown(reach.notes(by.member_pk).present())
+
+
+def kept(by: Actor) -> QuerySet[Note]:
+    """The notes this person may read, with the deleted ones: their history stays."""
+    return shown(reach.notes(by.member_pk).filter(current__isnull=False))
+
+
+def deleted(by: Actor) -> list[Note]:
+    """The notes that were deleted, the latest first, each with a `why` and whether its words `may_return`."""
+    rows = kept(by).filter(deleted_at__isnull=False).order_by("-deleted_at", "-pk")[:MOST_DELETED]
+    reasons = Tombstone.objects.filter(note__in=[row.pk for row in rows], line__isnull=True).order_by(
+        "created_at", "pk"
+    )
+    why = dict(reasons.values_list("note_id", "reason"))
+    for row in rows:
+        row.why = why.get(row.pk, "")  # type: ignore[attr-defined]
+        row.may_return = row.current is not None and row.current.blanked_at is None  # type: ignore[attr-defined]
+    return list(rows)
 
 
 def shown(notes: QuerySet[Note]) -> QuerySet[Note]:

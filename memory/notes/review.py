@@ -109,7 +109,7 @@ def reject(proposal: Proposal, *, by: Actor, reason: str, close_path: bool = Fal
     """
     with transaction.atomic():
         note = locked(proposal.note)
-        _require_decider(by, note)
+        _require_decider(by, note, proposal.target)
         proposal = note.proposals.select_related("base").get(pk=proposal.pk)
         reason = redact.brief(reason, 2000)
         _decide(proposal, "rejected", by, reason=reason)
@@ -179,9 +179,9 @@ def delete(note: Note, *, by: Actor, reason: str) -> None:
         audit.record(by, "note.delete", note.public_id, before=id_of(note.current))
 
 
-def may_decide(by: Actor, note: Note) -> bool:
-    """True where the actor may approve and reject what is proposed for this note."""
-    return may(by, "note.approve", note) and rules.verdict(note).lets_decide(by)
+def may_decide(by: Actor, note: Note, target: str = "") -> bool:
+    """True where the actor may approve and reject what is proposed for this note; `target` is where it shall go."""
+    return may(by, "note.approve", note) and rules.verdict(note, target).lets_decide(by)
 
 
 def decides(by: Actor, tenant_pk: str) -> Callable[[Note], bool]:
@@ -195,9 +195,9 @@ def decides(by: Actor, tenant_pk: str) -> Callable[[Note], bool]:
     return asked
 
 
-def _require_decider(by: Actor, note: Note) -> rules.Verdict:
+def _require_decider(by: Actor, note: Note, target: str) -> rules.Verdict:
     require_may(by, "note.approve", note)
-    verdict = rules.verdict(note)
+    verdict = rules.verdict(note, target)
     if not verdict.lets_decide(by):
         raise access.Refused("note.approve")
     return verdict
@@ -206,8 +206,8 @@ def _require_decider(by: Actor, note: Note) -> rules.Verdict:
 def _accept(proposal: Proposal, *, by: Actor, shown: str, text: str | None) -> Revision | None:
     with transaction.atomic():
         note = locked(proposal.note)
-        verdict = _require_decider(by, note)
-        rules.require_open(note)
+        verdict = _require_decider(by, note, proposal.target)
+        rules.require_open(note, proposal.target)
         proposal = note.proposals.get(pk=proposal.pk)
         current = live(note)
         before = note.current

@@ -38,26 +38,48 @@ class Change:
     target: str = ""
 
 
+# Commands are looked for as they are typed, in a fence, in backticks or bare in a sentence: lower case, the verb behind
+# the program. "The command palette", "push notifications" and "Docker pushes layers" are none.
+_SHELLS: Final = r"(?:ba|z|da|k|fi)?sh"
+_LOADERS: Final = r"(?:curl|wget|iwr|irm|fetch|Invoke-WebRequest|Invoke-RestMethod)"
+# The rest of one command, over lines that a backslash continues. Bounded, for such a search is quadratic.
+_REST: Final = r"(?:[^\n]|\\\n){0,400}?"
+_TO_SHELL: Final = re.compile(
+    rf"\b{_LOADERS}\b{_REST}\|\s*(?:sudo\s+(?:-\w+\s+)*)?(?:env\s+)?(?:/\S*/)?(?:{_SHELLS}|python3?|perl|ruby|node|php|iex)\b"
+    # `bash <(curl …)`, `sh -c "$(curl …)"`, `eval $(wget …)`, `iex (irm …)`
+    rf"|\b(?:{_SHELLS}|source|eval|iex|python3?|node)\b[^\n|;]{{0,40}}[<$]?[(`]\s*{_LOADERS}\b"
+    # What a program prints is run: no row of a table, which ends with its own bar.
+    rf"|\|\s*(?:sudo\s+)?(?:{_SHELLS}|python3?|perl|node|ruby|php)\b(?![^\n]{{0,400}}\|[ \t]*$)",
+    re.I | re.M,
+)
+_DESTROYS: Final = re.compile(
+    r"\brm\s+(?:-\S+\s+)*-(?:[a-zA-Z]*[rR][a-zA-Z]*|-recursive)\b|\bfind\s[^\n]{0,400}?\s-delete\b"
+    r"|\bgit\s+push\b[^\n]{0,400}?(?:\s--force\b|\s-f\b|\s--mirror\b|\s--delete\b|\s\+\w)"
+    r"|\bgit\s+(?:reset\s+--hard|clean\s+-\w*[fdx]\w*|branch\s+-D|filter-branch|filter-repo)\b"
+    r"|\bchmod\s+(?:-R\s+)?(?:0?777|a\+rwx)\b|\b(?:mkfs(?:\.\w+)?|shred|wipefs)\s+\S|\bdd\s+[^\n]{0,400}?\bof=/dev/"
+    r"|\b(?i:drop\s+(?:table|database|schema)|truncate\s+table)\s+\S|(?<![\w-])--no-verify\b|\bbase64\s+(?:-d|-D|--decode)\b"
+    r"|\bkubectl\s+(?:-\S+\s+(?:\S+\s+)?)?(?:delete|drain)\b|\bhelm\s+(?:uninstall|delete)\b"
+    r"|\b(?:terraform|tofu|pulumi|cdk)\s+destroy\b|\bdocker\s+(?:system|volume|image|container)\s+(?:prune|rm)\b"
+    r"|\b(?:dropdb|dropuser)\s+\S|\bredis-cli\b[^\n]{0,400}?\b(?i:flushall|flushdb)\b"
+    r"|\baws\s+[^\n]{0,400}?\b(?:rm|rb|delete-[\w-]+|terminate-instances)\b|\b(?:gcloud|az|heroku|fly|gh)\s+[^\n]{0,400}?\s(?:delete|destroy)\b"
+    r"|\b(?:npm|yarn|pnpm)\s+unpublish\b|\bkill\s+-(?:9|KILL)\b|\b(?:pkill|killall)\s+-?\w|:\(\)\s*\{\s*:\|:&\s*\}"
+)
+_REACHES_OUT: Final = re.compile(
+    r"\b(?:npm|yarn|pnpm|cargo|poetry|flit|hatch|uv|lerna)\s+publish\b|\btwine\s+upload\b|\bgem\s+push\b"
+    r"|\bdocker\s+(?:push|login)\b|\bhelm\s+(?:install|upgrade|push)\b|\b(?:terraform|tofu)\s+apply\b|\bpulumi\s+up\b"
+    r"|\bkubectl\s+(?:-\S+\s+(?:\S+\s+)?)?(?:apply|exec|patch|scale|rollout|set|cp|edit|replace)\b"
+    r"|\bgit\s+(?:push|remote\s+(?:add|set-url)|config\s+--(?:global|system))\b|\bgh\s+(?:release|pr|repo|secret)\s+\w+"
+    r"|\bsudo\s+-?[a-z./]|\bssh\s+(?:-\S+\s+)*[\w.-]+@[\w.-]+|\b(?:scp|rsync)\s[^\n]{0,400}?\w:\S"
+    r"|\b(?:curl|wget)\s+(?:-|[\"'$]|https?:|[\w-]+\.\w|localhost)|\bnc\s+-\w|\bcrontab\s+-\w"
+    r"|\bsystemctl\s+(?:start|stop|restart|enable|disable|mask)\b|\bchown\s+(?:-R\s+)?[\w.-]+[: ]"
+    r"|\baws\s+(?:s3|ecs|ec2|iam|lambda|ssm)\s+\w|\bvercel\s+(?:deploy|--prod)|\b(?:fly|firebase|serverless|sls|cdk)\s+deploy\b"
+)
+
 # Looked for in the lines that are new; the words found are quoted in the reason.
 _IN_TEXT: Final[tuple[tuple[str, Level, str, re.Pattern[str]], ...]] = (
-    (
-        "pipe_to_shell",
-        "high",
-        "runs what it downloads",
-        re.compile(
-            r"\b(?:curl|wget|iwr|fetch)\b[^\n|]*\|\s*(?:sudo\s+)?(?:ba|z|da|k)?sh\b|\|\s*(?:python3?|perl|node)\b", re.I
-        ),
-    ),
-    (
-        "destructive_command",
-        "high",
-        "holds a command that destroys or opens things",
-        re.compile(
-            r"\brm\s+-[a-z]*(?:rf|fr)[a-z]*\b|\bgit\s+push\b[^\n]*(?:--force\b|\s-f\b)|\bchmod\s+(?:-R\s+)?0?777\b"
-            r"|\bDROP\s+(?:TABLE|DATABASE)\b|\b--no-verify\b|\bbase64\s+(?:-d|--decode)\b|\bmkfs\b",
-            re.I,
-        ),
-    ),
+    ("pipe_to_shell", "high", "holds a command that runs what it downloads or prints", _TO_SHELL),
+    ("destructive_command", "high", "holds a command that destroys or opens things", _DESTROYS),
+    ("command", "medium", "holds a command that reaches outside the working copy", _REACHES_OUT),
     (
         "speaks_to_the_agent",
         "high",
@@ -152,11 +174,14 @@ def _by_text(change: Change) -> list[Risk]:
     added = "\n".join(line for line in change.text.split("\n") if line not in known)
     # A record quotes what people asked: "never mind" in a quoted prompt is no rule of the note.
     told = _QUOTATION.sub("", added) if _RECORD.search(change.path) else added
-    return [
+    found = [
         Risk(code, serious, f"{reason[0].upper()}{reason[1:]}: {_quote(match.group())}")
         for code, serious, reason, pattern in _IN_TEXT
         if (match := pattern.search(told if code == "rule" else added))
     ]
+    # One label of commands, the worst: `curl … | sh` reaches outside too.
+    is_worse = any(risk.code in ("pipe_to_shell", "destructive_command") for risk in found)
+    return [risk for risk in found if risk.code != "command" or not is_worse]
 
 
 def _by_loss(change: Change) -> list[Risk]:

@@ -6,7 +6,7 @@ the member decides.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
@@ -31,7 +31,7 @@ class Locked(Problem):
 
 
 class NeedsTwo(Problem):
-    """The rule asks for two people: a change is proposed, not made."""
+    """The rule asks for two people, or for others: a change is proposed, not made."""
 
     def __init__(self, advice: str) -> None:
         super().__init__(409, "needs_two", advice)
@@ -49,10 +49,13 @@ class Verdict:
     four_eyes: bool = False
     approvers: tuple[str, ...] = ()
     glob: str = ""
+    # Of a move: what the rule of the path asks for where the note shall stand.
+    also: tuple[str, ...] = ()
 
     def lets_decide(self, by: Actor) -> bool:
         """True where the rule lets this person approve: their role or their handle is named, or nobody is."""
-        return not self.approvers or by.role == "owner" or by.role in self.approvers or f"@{by.label}" in self.approvers
+        named = (self.approvers, self.also)
+        return by.role == "owner" or all(not one or by.role in one or f"@{by.label}" in one for one in named)
 
 
 @dataclass(frozen=True)
@@ -94,27 +97,41 @@ def listed(tenant: Tenant) -> list[Rule]:
     return list(Rule.objects.filter(tenant=tenant).order_by("position", "glob"))
 
 
-def verdict(note: Note) -> Verdict:
-    """What holds for a note: its own lock first, then the rules."""
+def at(tenant_pk: str, path_key: str) -> Verdict:
+    """What the team's rules say of a path."""
+    return first(Rule.objects.filter(tenant_id=tenant_pk).order_by("position", "glob"), path_key)
+
+
+def verdict(note: Note, target: str = "") -> Verdict:
+    """What holds for a note: its own lock first, then the rules. With `target`, where it shall be moved, what either
+    path asks for: else a move would be the way round a rule.
+    """
     if note.member_id is not None:
         return Verdict("locked", glob="this note") if note.is_locked else DEFAULT
-    found = first(Rule.objects.filter(tenant_id=note.tenant_id).order_by("position", "glob"), note.path_key)
-    return Verdict("locked", found.four_eyes, found.approvers, "this note") if note.is_locked else found
+    found = at(str(note.tenant_id), note.path_key)
+    if target:
+        there = at(str(note.tenant_id), paths.path_key(target))
+        found = replace(found, four_eyes=found.four_eyes or there.four_eyes, also=there.approvers)
+        found = replace(found, mode="locked", glob=there.glob) if there.mode == "locked" else found
+    return replace(found, mode="locked", glob="this note") if note.is_locked else found
 
 
-def require_open(note: Note) -> Verdict:
+def require_open(note: Note, target: str = "") -> Verdict:
     """What holds for a note that may be changed. Raises Locked."""
-    found = verdict(note)
+    found = verdict(note, target)
     if found.mode == "locked":
         whose = "The note is locked" if note.is_locked else f"The rule {found.glob} locks this path"
         raise Locked(f"{whose}. A person has to unlock it before anybody changes it.")
     return found
 
 
-def require_one(note: Note, by: Actor) -> None:
-    """Raises Locked, and NeedsTwo where one person alone may not change the note."""
-    if require_open(note).four_eyes and note.member_id is None:
+def require_one(note: Note, by: Actor, target: str = "") -> None:
+    """Raises Locked, and NeedsTwo where this person alone may not change the note."""
+    found = require_open(note, target)
+    if found.four_eyes:
         raise NeedsTwo("Two people decide on changes of this note: propose the change, and another approves it.")
+    if not found.lets_decide(by):
+        raise NeedsTwo(f"The rule {found.glob or '**'} names who approves here: propose the change, and they decide.")
 
 
 def hits(tenant: Tenant, glob: str) -> list[Note]:

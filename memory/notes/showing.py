@@ -1,5 +1,6 @@
 """The page of one proposal, as every view of it answers: with the change, the evidence, and what people said."""
 
+from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 
@@ -35,9 +36,9 @@ def show_proposal(request: TenantRequest, seen: Proposal, *, problem: str = "", 
         "is_edited": is_edited,
         "is_closed": seen.state == "rejected" and seen.note.tombstones.filter(line__isnull=True).exists(),
         "deletes": deletes,
-        "decides": review.may_decide(request.actor, seen.note),
+        "decides": review.may_decide(request.actor, seen.note, seen.target),
         "undoes": undoing.may_undo(seen, by=request.actor),
-        "verdict": rules.verdict(seen.note),
+        "verdict": rules.verdict(seen.note, seen.target),
         "is_first": seen.state == "open" and str(seen.seen_by_id) == request.actor.member_pk,
         "change": shown.between(base, "" if deletes else text),
         "evidence": shown.evidence(seen, text=text, base="" if deletes else base),
@@ -51,6 +52,13 @@ def show_proposal(request: TenantRequest, seen: Proposal, *, problem: str = "", 
         "problem": problem,
     }
     return pages.answer(request, "review/proposal.html", "review/_proposal.html", context, status=status)
+
+
+def proposed_instead(request: TenantRequest, draft: review.Draft) -> HttpResponse:
+    """What one person may not do alone here waits as a proposal, and that is what the reader sees next."""
+    made = review.propose(request.tenant, draft, by=request.actor)
+    messages.info(request, "By the rule of this path others decide too, so this waits as a proposal.")
+    return redirect("proposal", request.tenant.slug, made.public_id) if made else redirect("notes", request.tenant.slug)
 
 
 def decided(request: TenantRequest, public_id: str) -> HttpResponse:

@@ -6,7 +6,7 @@ from django.utils import timezone
 from memory.notes import rules
 from memory.notes.holding import by_person, live, locked
 from memory.notes.models import Note, Proposal, Revision, Source
-from memory.notes.publish import publish
+from memory.notes.publish import digest, publish
 from memory.notes.review import UNDO_FOR
 from memory.notes.shown import let_in
 from memory.tenants import access, audit
@@ -36,6 +36,8 @@ def undo(proposal: Proposal, *, by: Actor) -> None:
         if not may_undo(proposal, by=by):
             raise TooLate("A decision can be taken back for a minute. Change or revert the note instead.")
         rules.require_open(note)
+        if digest(proposal.text) != bytes(proposal.sha256):
+            raise TooLate("The words of this proposal were taken out since.")
         if note.proposals.open().filter(author_kind=proposal.author_kind).exists():
             raise TooLate("A newer proposal waits for this note meanwhile. Decide on that one.")
         if proposal.state == "approved":

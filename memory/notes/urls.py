@@ -40,6 +40,7 @@ page_patterns = [
     path("spaces/<str:public_id>/", space_views.space, name="space"),
     # Before notes/<id>: none of these is an id.
     path("notes/new/", edit_views.note_new, name="note_new"),
+    path("notes/deleted/", views.note_deleted, name="note_deleted"),
     path("notes/preview/", edit_views.note_preview, name="note_preview"),
     path("notes/drafts/", edit_views.note_draft, name="note_draft"),
     path("notes/drafts/<str:public_id>/discard/", edit_views.note_draft_discard, name="note_draft_discard"),

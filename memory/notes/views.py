@@ -12,8 +12,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memory.notes import findings, links, private, reading, review, rules, shown
 from memory.notes.markdown import render as to_html
-from memory.notes.models import Note, Revision
-from memory.notes.showing import conflict, decided, show_proposal, the_proposal
+from memory.notes.models import Note, Proposal, Revision
+from memory.notes.preview import preview
+from memory.notes.showing import conflict, decided, proposed_instead, show_proposal, the_proposal
 from memory.tenants import pages
 from memory.tenants.access import Refused, TenantRequest, needs
 
@@ -80,22 +81,32 @@ def proposal_edit(request: TenantRequest, slug: str, public_id: str) -> HttpResp
     edited = the_proposal(request, public_id)
     if not review.may_decide(request.actor, edited.note):
         raise Refused("note.approve")
-    if request.method == "GET" and edited.state != "open":
+    # A move has no words of its own: what is typed would be lost.
+    if edited.operation == "move" or (request.method == "GET" and edited.state != "open"):
         return redirect("proposal", slug, public_id)
     text = request.POST.get("text", edited.text).replace("\r\n", "\n")
-    context: dict[str, Any] = {"proposal": edited, "text": text}
-    if request.method == "GET":
-        return render(request, "review/edit.html", context)
+    if request.method == "GET" or "preview" in request.POST:
+        return edit_page(request, edited, text)
     try:
         review.edit_and_approve(edited, text=text, by=request.actor, shown=request.POST.get("shown", ""))
     except review.InvalidNote as exc:
-        return render(request, "review/edit.html", {**context, "problem": reading.plain_words(str(exc))}, status=422)
+        return edit_page(request, edited, text, problem=reading.plain_words(str(exc)), status=422)
     except (review.AlreadyDecided, review.StaleProposal):
         problem = (
             "Someone changed or decided this meanwhile. Your text is below: copy it, then open the proposal again."
         )
-        return render(request, "review/edit.html", {**context, "problem": problem}, status=409)
+        return edit_page(request, edited, text, problem=problem, status=409)
     return redirect("proposal", slug, public_id)
+
+
+def edit_page(
+    request: TenantRequest, edited: Proposal, text: str, *, problem: str = "", status: int = 200
+) -> HttpResponse:
+    """A proposal's text, to be changed, beside how it would read. A note that is not there yet has only its path."""
+    there = reading.visible(request.actor).filter(pk=edited.note_id).exists()
+    how = preview(request.tenant, text, path=edited.note.path, member=edited.note.member, by=request.actor)
+    context = {"proposal": edited, "text": text, "preview": how, "problem": problem, "is_there": there}
+    return render(request, "review/edit.html", context, status=status)
 
 
 @require_GET
@@ -106,6 +117,7 @@ def notes(request: TenantRequest, slug: str) -> HttpResponse:
     context = {
         "q": q,
         "folders": reading.tree(labelled(request, reading.containing(found, q) if q else found)),
+        "has_deleted": reading.kept(request.actor).filter(deleted_at__isnull=False).exists(),
         "finding_count": findings.standing(request.actor).count(),
         "now": timezone.now(),
         "note_count": found.count(),
@@ -185,10 +197,22 @@ def note_told(request: TenantRequest, slug: str, public_id: str) -> HttpResponse
     return pages.answer(request, "notes/told.html", "notes/_told_rows.html", context, more="notes/_told_rows.html")
 
 
+def in_history(request: TenantRequest, public_id: str, page: str) -> Note:
+    """The note as `to_read` gives it, or one that was deleted: its history stays."""
+    gone = reading.kept(request.actor).filter(public_id=public_id.replace("\0", ""), deleted_at__isnull=False).first()
+    return gone or to_read(request, public_id, page)
+
+
+@require_GET
+@needs("note.read")
+def note_deleted(request: TenantRequest, slug: str) -> HttpResponse:
+    return render(request, "notes/deleted.html", {"notes": reading.deleted(request.actor)})
+
+
 @require_GET
 @needs("note.read")
 def note_history(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    read = to_read(request, public_id, "history")
+    read = in_history(request, public_id, "history")
     revisions = shown.with_proposals(reading.history(read))
     return render(request, "notes/history.html", {"note": read, "revisions": revisions})
 
@@ -196,7 +220,7 @@ def note_history(request: TenantRequest, slug: str, public_id: str) -> HttpRespo
 @require_GET
 @needs("note.read")
 def note_diff(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    read = to_read(request, public_id, "diff")
+    read = in_history(request, public_id, "diff")
     revisions = list(reading.history(read))
     old, new = revision_of(revisions, number(request, "from")), revision_of(revisions, number(request, "to"))
     context = {
@@ -235,15 +259,24 @@ def note_delete(request: TenantRequest, slug: str, public_id: str) -> HttpRespon
     reason = request.POST.get("reason", "").strip()
     if not reason and may_delete(request, gone):
         return show_note(request, gone, problem="Say why it is deleted: the history keeps the reason.", status=422)
-    review.delete(gone, by=request.actor, reason=reason)
-    messages.success(request, f"Deleted {gone.path}. Agents are no longer told it; its history stays.")
+    try:
+        review.delete(gone, by=request.actor, reason=reason)
+    except rules.NeedsTwo:
+        draft = review.Draft(gone.path, "", reason=reason, member=gone.member, operation="delete")
+        return proposed_instead(request, draft)
+    messages.success(request, f"Deleted {gone.path}. Agents are no longer told it; its history stays, under Deleted.")
     return redirect("notes", slug)
 
 
 @require_POST
 @needs("note.propose")
 def note_revert(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
-    read = the_note(request, public_id)
+    read = get_object_or_404(reading.kept(request.actor), public_id=public_id)
     to = get_object_or_404(read.revisions.filter(blanked_at=None), number=number(request, "revision"))
-    review.revert(read, to=to, by=request.actor)
+    try:
+        review.revert(read, to=to, by=request.actor)
+    except rules.NeedsTwo:
+        base = read.current.number if read.current and read.deleted_at is None else None
+        why = f"Back to revision {to.number}."
+        return proposed_instead(request, review.Draft(read.path, to.text, reason=why, member=read.member, base=base))
     return redirect("note", slug, public_id)

@@ -12,6 +12,7 @@ from dream import tasks
 from dream.answer import Cited, Proposed
 from dream.mind import DistillMind, Material, MindFailed, Outcome
 from dream.models import Change, Digest, Quarantined, Run, Watermark, Window
+from memory import purging
 from memory.events.models import Event, Session
 from memory.llm import Usage
 from memory.notes.models import Proposal, Source
@@ -357,6 +358,30 @@ def test_a_bad_session_does_not_take_others_with_it(acme: Any, ten: Any, alice: 
     assert watermarks(acme) == [0, 2]
 
 
+def test_a_mind_that_only_fails_is_not_asked_about_everything(
+    acme: Any, alice: Any, bound: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(dreams, "MOST_IN_A_ROW", 4)
+    for n in range(7):
+        tell(alice, f"s{n}", prompt(f"e{n}"), stop())
+
+    def fails(material: Material) -> None:
+        raise MindFailed("malformed", "no JSON", usage=Usage(100, 0, 0))
+
+    mind = Scribe(failing=fails)
+    mind.budget = 2
+    run = dreamt(acme, mind)
+    assert len(mind.batches) == 4 and run.tokens_in == 400 and run.state == "failed"
+    for _ in range(5):
+        dreamt(acme, mind)
+    assert len(mind.batches) == 6 * 4
+    with bound(acme):
+        waits = [one.retry_at - one.finished_at for one in Run.objects.order_by("created_at") if one.retry_at]
+        assert waits[-1] > waits[0]
+    assert dreamt(acme, Scribe()).state == "succeeded"
+    assert watermarks(acme) == [2] * 7
+
+
 def test_an_outage_never_puts_an_event_aside(acme: Any, ten: Any, bound: Any) -> None:
     def away(material: Material) -> None:
         raise MindFailed("unavailable", "503")
@@ -422,3 +447,35 @@ def test_the_clock_finds_what_is_due(acme: Any, globex: Any, alice: Any, bound: 
     assert tasks.find_due() == 0, "once"
     with bound(acme):
         assert (Due.objects.get().task, Due.objects.get().argument) == ("dream", "")
+
+
+def test_a_dream_that_ends_as_the_next_is_asked_for_is_no_fault(acme: Any, monkeypatch: Any) -> None:
+    by = command_actor(acme, "tests")
+    with tenant_scope(str(acme.pk)):
+        first = dreams.start(acme, by=by)
+
+        def ended() -> None:
+            dreams.cancel(first, by=by)
+
+        monkeypatch.setattr(dreams, "_running", ended)
+        assert dreams.start(acme, by=by).state == "queued"
+
+
+@pytest.mark.parametrize("was_aside", [False, True])
+def test_what_is_purged_while_it_is_dreamed_proposes_nothing(acme: Any, ten: Any, alice: Any, was_aside: bool) -> None:
+    with tenant_scope(str(acme.pk)):
+        session = Session.objects.get()
+        if was_aside:
+            Watermark.objects.create(tenant=acme, session=session, seq=session.last_seq)
+            Quarantined.objects.create(tenant=acme, session=session, seq=5, error="x", is_again=True)
+
+    def purged(material: Material) -> None:
+        if material.events:
+            with tenant_scope(str(acme.pk)):
+                purging.take_out(acme, session.public_id, mode="quarantine", by=member_actor(alice))
+
+    mind = Scribe(failing=purged)
+    dreamt(acme, mind)
+    assert mind.batches and watermarks(acme) == [11]
+    with tenant_scope(str(acme.pk)):
+        assert not Proposal.objects.exists() and not Quarantined.objects.exists()

@@ -6,7 +6,7 @@ import pytest
 
 from dream import undo
 from dream.models import Run
-from memory.notes import review
+from memory.notes import review, rules
 from memory.notes.models import Note, Proposal
 from memory.tenants.access import member_actor
 from memory.tenants.rls import tenant_scope
@@ -148,3 +148,17 @@ def test_a_running_dream_is_cancelled_first(acme: Any, agent: Agent, api: Any, a
     assert browser.post(f"/t/acme/dreams/{run.public_id}/undo/").status_code == 409
     assert browser.post(f"/t/acme/dreams/{run.public_id}/cancel/").status_code == 302
     assert browser.post(f"/t/acme/dreams/{run.public_id}/cancel/").status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("asks", "outcome"), [({"mode": "locked"}, "conflict"), ({"four_eyes": True}, "proposed")], ids=["locked", "two"]
+)
+def test_a_path_that_one_may_not_change_alone_holds_up_no_other(
+    run: Run, alice: Any, acme: Any, asks: Any, outcome: str
+) -> None:
+    approve(run, alice)
+    with tenant_scope(str(acme.pk)):
+        rules.save(acme, rules.Wanted(made.PATH, **asks), by=member_actor(alice))
+    assert undone(run, alice) == {"retries.md": outcome, "new.md": "undone"}
+    assert texts(run) == {made.PATH: DREAMT}
+    assert undone(run, alice) == ({"retries.md": "conflict"} if outcome == "conflict" else {})

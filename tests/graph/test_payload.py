@@ -1,5 +1,6 @@
 """GET and PUT /api/v1/triggers/{id}/payload: the stored bytes exactly, and pieces of them."""
 
+import gzip
 import hashlib
 import random
 from collections.abc import Callable
@@ -65,6 +66,13 @@ def test_a_secret_in_a_log_is_taken_out(client: Any, trigger_id: str) -> None:
     put(client, trigger_id, b"start\naws_access_key_id=" + secret + b"\nend\n")
     stored = read(client, trigger_id).content
     assert secret not in stored and b"[secret:" in stored and stored.endswith(b"\nend\n")
+
+
+@pytest.mark.parametrize("kind", ["application/gzip", "text/plain", "application/json"])
+def test_a_secret_in_packed_bytes_is_taken_out(client: Any, trigger_id: str, kind: str) -> None:
+    log = LOG + b"aws_access_key_id=AKIA" + b"QYLPMN5HHHFPZAM2\n"
+    assert put(client, trigger_id, gzip.compress(log), kind=kind).json()["redactions"] == 1
+    assert gzip.decompress(read(client, trigger_id).content) == log[:-21] + b"*" * 20 + b"\n"
 
 
 def test_of_a_doubled_key_only_what_was_looked_at_is_stored(client: Any, trigger_id: str) -> None:

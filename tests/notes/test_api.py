@@ -205,3 +205,24 @@ def test_it_records_who_proposed(agent: Agent, api: Any, acme: Tenant, bound: Bo
     with bound(acme):
         entry = AuditEntry.objects.get(action="note.propose")
         assert entry.actor_kind == "key" and entry.actor_id == agent.key.public_id
+
+
+@pytest.mark.parametrize("way", ["approve", "reject"])
+def test_a_form_in_parts_by_a_browser_s_session_is_refused_in_words(
+    acme: Tenant, alice: Member, bound: Bound, way: str
+) -> None:
+    with bound(acme):
+        waits = review.propose(acme, Draft("general/x.md", "- x\n"), by=dream_actor(acme, "drm_1"))
+        assert waits is not None
+    browser = Client(enforce_csrf_checks=True, headers={"Idempotency-Key": "k-1"})
+    browser.force_login(alice.user)
+    browser.get("/t/acme/rules/")
+    token = browser.cookies["tm_csrf"].value
+    answer = browser.post(
+        f"/api/v1/proposals/{waits.public_id}/{way}",
+        b'{"reason": "x"}',
+        content_type="multipart/form-data; boundary=x",
+        headers={"X-CSRFToken": token},
+    )
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+    assert answer["Content-Type"] == "application/problem+json"

@@ -46,6 +46,7 @@ def test_it_shows_the_spelling_it_was_given():
         ("profile/role.md\x00.txt", "invisible_character"),
         ("profile/ro\u202ele.md", "invisible_character"),
         ("profile/ro\u200ble.md", "invisible_character"),
+        ("profile/ro\ufffdle.md", "invisible_character"),
         ("profile/ro\nle.md", "invisible_character"),
         ("profile/\ud800.md", "invisible_character"),
         ("con.md", "reserved_name"),

@@ -8,8 +8,10 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 
-from memory.notes.models import Note, Proposal, Revision, Tombstone
+from memory.notes import review, undoing
+from memory.notes.models import Note, Proposal, Revision, Source, Tombstone
 from memory.recall.models import Telling
+from memory.tenants.access import member_actor
 from tests.pages import made
 
 WHERE = "/api/v1/purges"
@@ -61,6 +63,59 @@ def test_it_takes_out_all_that_came_from_a_session(
         assert all(len(bytes(digest)) == 32 for digest in Revision.objects.values_list("sha256", flat=True))
     again = ask(alice, poisoned["session"]).json()
     assert again["notes"] == [] and poisoned["told"] in again["sessions_told"]
+
+
+@pytest.mark.parametrize("mode", ["quarantine", "purge"])
+def test_doing_it_twice_changes_nothing_more(
+    mode: str, poisoned: dict[str, Any], acme: Any, alice: Any, bound: Any
+) -> None:
+    def stands() -> list[Any]:
+        with bound(acme):
+            notes = list(Note.objects.order_by("pk").values_list("path", "current", "deleted_at"))
+            return [*notes, *Revision.objects.order_by("pk").values_list("pk", "text"), Tombstone.objects.count()]
+
+    assert ask(alice, poisoned["session"], mode).status_code == 200
+    once = stands()
+    again = ask(alice, poisoned["session"], mode)
+    assert again.status_code == 200 and again.json()["counts"]["notes"] == 0
+    assert stands() == once
+
+
+def test_a_purge_after_a_quarantine_leaves_what_was_kept(
+    poisoned: dict[str, Any], acme: Any, alice: Any, bound: Any
+) -> None:
+    for mode in ("quarantine", "purge"):
+        assert ask(alice, poisoned["session"], mode).status_code == 200
+    with bound(acme):
+        mixed = Note.objects.select_related("current").get(pk=poisoned["mixed"].pk)
+        assert mixed.current is not None and mixed.current.text == "# A\n\n- fine\n- later\n"
+        assert not Revision.objects.filter(text__contains="poison").exists()
+
+
+def test_a_line_that_people_wrote_and_the_source_only_backs_stays(acme: Any, bob: Any, alice: Any, bound: Any) -> None:
+    bad, good = made.session(acme, key="bad"), made.session(acme, key="good")
+    note = made.note(acme, bob, path="tools/a.md", text="- fine\n")
+    more = made.proposal(acme, path="tools/a.md", text="- fine\n- more\n", rests_on=(made.event(good),))
+    with bound(acme):
+        event = made.event(bad)
+        Source.objects.create(tenant=acme, proposal=more, event=event, line="- fine", position=1, tier=3)
+    made.approved(more, bob)
+    ask(alice, bad.public_id, "purge")
+    with bound(acme):
+        now = Note.objects.select_related("current").get(pk=note.pk)
+        assert now.current is not None and now.current.text == "- fine\n- more\n"
+
+
+def test_a_decision_on_purged_words_is_not_taken_back(
+    poisoned: dict[str, Any], acme: Any, alice: Any, bound: Any
+) -> None:
+    with bound(acme):
+        review.reject(poisoned["waits"], by=member_actor(alice), reason="No")
+    ask(alice, poisoned["session"], "purge")
+    with bound(acme), pytest.raises(undoing.TooLate, match="taken out"):
+        undoing.undo(poisoned["waits"], by=member_actor(alice))
+    with bound(acme):
+        assert not Proposal.objects.open().exists()
 
 
 def test_it_finds_what_a_key_wrote_without_any_event(

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from memory.graph.models import Worker
-from memory.notes import review, rules, undoing
+from memory.notes import moving, review, rules, undoing
 from memory.notes.models import Note, Proposal, Tombstone
 from memory.notes.review import Draft, Evidence
 from memory.notes.rules import Wanted
@@ -197,3 +197,75 @@ def test_a_decision_stands_after_a_minute_or_another_change(acme: Any, bob: Any,
         Proposal.objects.filter(pk=waiting.pk).update(decided_at=timezone.now() - review.UNDO_FOR)
     with bound(acme), pytest.raises(undoing.TooLate, match="for a minute"):
         undoing.undo(waiting, by=member_actor(bob))
+
+
+BOTH = [{"four_eyes": True}, {"approvers": ("@alice",)}]
+
+
+@pytest.mark.parametrize("asks", BOTH, ids=["two people", "named people"])
+def test_a_rule_of_who_decides_has_no_way_round(acme: Any, alice: Any, bob: Any, bound: Any, asks: Any) -> None:
+    """Writing, reverting, deleting and moving away or into: each is proposed where approving would need another."""
+    kept, free = (made.note(acme, alice, path=f"{top}/x.md") for top in ("tools", "general"))
+    made.rewritten(kept, alice, "- second\n")
+    rule(acme, alice, bound, "tools/**", **asks)
+    by = member_actor(bob)
+    with bound(acme):
+        first_text = kept.revisions.get(number=1)
+        attempts = [
+            lambda: review.write(acme, path="tools/x.md", text="- mine\n", by=by, base=2),
+            lambda: review.write(acme, path="tools/new.md", text="- mine\n", by=by, base=None),
+            lambda: review.revert(kept, to=first_text, by=by),
+            lambda: review.delete(kept, by=by, reason="x"),
+            lambda: moving.move(kept, "general/y.md", by=by),
+            lambda: moving.move(free, "tools/y.md", by=by),
+        ]
+        for attempt in attempts:
+            with pytest.raises(rules.NeedsTwo):
+                attempt()
+        assert sorted(note.path for note in Note.objects.live()) == ["general/x.md", "tools/x.md"]
+        asked = review.propose(acme, Draft("general/x.md", "", operation="move", target="tools/y.md"), by=by)
+        assert asked is not None
+    with bound(acme), pytest.raises(Refused):
+        review.approve(asked, by=by, shown=made.shown(asked))
+    with bound(acme):
+        review.approve(asked, by=member_actor(alice), shown=made.shown(asked))
+        moved = Note.objects.get(pk=free.pk).path
+    assert moved == ("general/x.md" if "four_eyes" in asks else "tools/y.md")
+
+
+@pytest.mark.parametrize("asks", BOTH, ids=["two people", "named people"])
+def test_the_pages_propose_what_one_may_not_do_alone(
+    acme: Any, alice: Any, bob: Any, bound: Any, logged_in: Any, asks: Any
+) -> None:
+    kept = made.note(acme, alice, path="tools/x.md")
+    made.rewritten(kept, alice, "- second\n")
+    rule(acme, alice, bound, "tools/**", **asks)
+    browser, page = logged_in(bob), f"/t/acme/notes/{kept.public_id}/"
+    assert "Propose this text" in browser.get(f"{page}edit/").content.decode()
+    for way, form in (
+        ("delete", {"reason": "old"}),
+        ("revert", {"revision": "1"}),
+        ("move", {"path": "tools/y.md"}),
+        ("edit", {"text": "- third\n", "revision": "2"}),
+    ):
+        answer = browser.post(f"{page}{way}/", form)
+        assert answer.status_code == 302 and "/proposals/prp_" in answer["Location"], way
+    with bound(acme):
+        now = Note.objects.select_related("current").get(pk=kept.pk)
+        assert (now.path, now.deleted_at, now.current.number) == ("tools/x.md", None, 2)
+        operations = set(Proposal.objects.values_list("operation", flat=True))
+        assert operations == {"delete", "write", "move"} and Proposal.objects.open().count() == 1
+
+
+def test_a_move_has_no_text_to_edit(acme: Any, alice: Any, bob: Any, bound: Any, logged_in: Any) -> None:
+    made.note(acme, alice, path="general/x.md")
+    with bound(acme):
+        draft = Draft("general/x.md", "", operation="move", target="tools/y.md")
+        asked = review.propose(acme, draft, by=member_actor(bob))
+        assert asked is not None
+    browser, page = logged_in(alice), f"/t/acme/proposals/{asked.public_id}/"
+    assert f"{page}edit/" not in browser.get(page).content.decode()
+    answer = browser.post(f"{page}edit/", {"text": "- mine\n", "shown": made.shown(asked)})
+    assert answer["Location"] == page
+    with bound(acme):
+        assert Proposal.objects.get(pk=asked.pk).state == "open"

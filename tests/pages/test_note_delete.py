@@ -79,3 +79,34 @@ def test_an_unknown_note_is_not_found(logged_in: Any, bob: Any, acme: Any) -> No
 
 def test_it_takes_only_post(logged_in: Any, bob: Any, note: Any) -> None:
     assert logged_in(bob).get(url(note)).status_code == 405
+
+
+def test_a_deleted_note_has_its_history_and_comes_back(
+    logged_in: Any, acme: Any, bob: Any, vera: Any, note: Any
+) -> None:
+    browser, page = logged_in(bob), f"/t/acme/notes/{note.public_id}/"
+    assert "/notes/deleted/" not in browser.get("/t/acme/notes/").content.decode()
+    browser.post(url(note), {"reason": "No longer true"})
+    assert "/notes/deleted/" in browser.get("/t/acme/notes/").content.decode()
+    listed = browser.get("/t/acme/notes/deleted/").content.decode()
+    assert "No longer true" in listed and made.PATH in listed and "Bring back" in listed
+    seen = logged_in(vera).get("/t/acme/notes/deleted/").content.decode()
+    assert "No longer true" in seen and "Bring back" not in seen
+    for way in ("history/", "diff/?from=1&to=1"):
+        assert logged_in(vera).get(f"{page}{way}").status_code == 200
+    assert browser.get(page).status_code == 404
+    assert logged_in(vera).post(f"{page}revert/", {"revision": "1"}).status_code == 403 and is_deleted(note)
+    assert browser.post(f"{page}revert/", {"revision": "1"})["Location"] == page
+    assert not is_deleted(note) and browser.get(page).status_code == 200
+    assert "Nothing was deleted" in browser.get("/t/acme/notes/deleted/").content.decode()
+
+
+def test_deleted_notes_of_a_member_s_own_space_are_theirs(logged_in: Any, acme: Any, alice: Any, mia: Any) -> None:
+    own = made.note(acme, mia, path="general/mine.md", is_private=True)
+    logged_in(mia).post(url(own), {"reason": "No"})
+    assert "Bring back" in logged_in(mia).get("/t/acme/notes/deleted/").content.decode()
+    assert "mine.md" not in logged_in(alice).get("/t/acme/notes/deleted/").content.decode()
+    page = f"/t/acme/notes/{own.public_id}/"
+    assert logged_in(alice).get(f"{page}history/").status_code == 404
+    assert logged_in(alice).post(f"{page}revert/", {"revision": "1"}).status_code == 404 and is_deleted(own)
+    assert logged_in(mia).post(f"{page}revert/", {"revision": "1"}).status_code == 302 and not is_deleted(own)

@@ -8,6 +8,7 @@ from django.test import Client
 from memory.notes.models import Note
 from memory.tenants import rls
 from tests.pages import made
+from tests.pages.test_note_edit import typed
 
 
 @pytest.fixture
@@ -42,6 +43,27 @@ def test_it_lets_the_changed_text_in(logged_in: Any, acme: Any, bob: Any, propos
     with rls.tenant_scope(str(acme.pk)):
         current = Note.objects.get(pk=proposal.note_id).current
         assert current is not None and (current.text, current.author_kind) == (better, "member")
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_the_page_shows_how_the_text_reads_while_it_is_typed(
+    logged_in: Any, acme: Any, alice: Any, bob: Any, is_there: bool
+) -> None:
+    if is_there:
+        made.note(acme, alice)
+    edited = made.proposal(acme, text=made.TEXT.replace("three", "five"))
+    browser = logged_in(bob)
+    page = browser.get(url(edited)).content.decode()
+    assert 'hx-post="/t/acme/notes/preview/"' in page and '<div id="preview">' in page
+    sent = {name: typed(page, name) for name in ("shown", "note", "path", "text") if f'name="{name}"' in page}
+    assert ("note" in sent) is is_there
+    live = browser.post("/t/acme/notes/preview/", {**sent, "text": sent["text"] + "\n- **Mine**\n"}).content.decode()
+    assert "<strong>Mine</strong>" in live and live.count("<strong>") == page.count("<strong>") + 1
+    named = browser.post("/t/acme/notes/preview/", {**sent, "text": "# Called so\n\n- One\n"}).content.decode()
+    assert named.count("Called so") == 1 and "retries" not in named, "as the note's page calls it"
+    # Without JavaScript a button shows the same, and decides nothing.
+    asked = browser.post(url(edited), {**form(edited, "- **Mine**\n"), "preview": "1"})
+    assert asked.status_code == 200 and "<strong>Mine</strong>" in asked.content.decode() and state(edited) == "open"
 
 
 def test_a_text_that_cannot_be_a_note_stays_in_the_form(logged_in: Any, bob: Any, proposal: Any) -> None:
