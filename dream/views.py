@@ -15,6 +15,7 @@ from memory.events.models import Session
 from memory.notes import reading as notes
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs
+from memory.tenants.proof import recently
 
 PAGE = 50
 EVENTS = 100
@@ -74,6 +75,7 @@ def session(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
 
 @require_POST
 @needs("session.delete")
+@recently
 def session_delete(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     read: Session = get_object_or_404(request.tenant.sessions.all(), public_id=public_id)
     try:

@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from memory.notes import reading
-from memory.tenants.people import teams_of
+from memory.tenants import entry
 
 
 def frame(request: HttpRequest) -> dict[str, Any]:
@@ -17,5 +17,5 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     return {
         # Shown twice on a page, in the side bar and in the menu; counted once.
         "inbox_count": cache(lambda: reading.waiting(actor).count()),
-        "tenant_count": lambda: len(teams_of(str(request.user.pk))),
+        "tenant_count": lambda: len(entry.teams(request)),
     }

@@ -15,6 +15,7 @@ from memory import purging
 from memory.graph.answers import idempotent
 from memory.problems import Problem
 from memory.tenants.access import TenantRequest, also_by_session, needs
+from memory.tenants.proof import recently, require_fresh
 
 _ASKED = {
     "application/json": {
@@ -46,12 +47,14 @@ def api_purge(request: Request) -> Response:
     found = purging.trace(tenant, source)
     answer = {"mode": mode, **purging.shown(found, by=by)}
     if mode != "preview":
+        require_fresh(request)
         purging.take_out(tenant, source, mode=mode, by=by)
     return Response(answer)
 
 
 @require_http_methods(["GET", "POST"])
 @needs("note.purge")
+@recently
 def page(request: TenantRequest, slug: str) -> HttpResponse:
     """Name a source, look at what came from it, then take it out."""
     source = (request.POST.get("source") or request.GET.get("source") or "").replace("\0", "").strip()[:200]

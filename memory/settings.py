@@ -156,6 +156,9 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "axes",
+    # Second factors. Its pages, sign-up and mail addresses stay closed: none of its addresses is included.
+    "memory.tenants.bare_allauth.BareAccount",
+    "allauth.mfa",
     "django_htmx",
     "rest_framework",
     "drf_spectacular",
@@ -237,7 +240,11 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 # A password is guessed a few times, and then not for a while: per person and address, so that nobody who guesses can
 # keep the person out elsewhere, or anybody else.
-AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+    "memory.tenants.factors.CodeBackend",
+]
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_FAILURE_LIMIT = 8
 AXES_COOLOFF_TIME = timedelta(minutes=15)
@@ -256,7 +263,18 @@ AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 AXES_USERNAME_FORM_FIELD = "username"
+# What was typed is not kept beside the count: a mistyped secret is almost one.
+AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "password", "old", "code"]
 AXES_CLIENT_IP_CALLABLE = "memory.tenants.middleware.client_ip"
+# Second factors of django-allauth: what it keeps is sealed as our own secrets are, a clock may be half a minute off.
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+MFA_ADAPTER = "memory.tenants.factors.Adapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_TOTP_ISSUER = "Team Memory"
+MFA_TOTP_TOLERANCE = 1
+MFA_WEBAUTHN_USER_VERIFICATION = "required"
 LOGIN_URL = "login"
 CSRF_FAILURE_VIEW = "memory.tenants.middleware.csrf_failed"
 LOGIN_REDIRECT_URL = "home"

@@ -122,7 +122,10 @@ def migrator() -> "psycopg.Connection[tuple[object, ...]]":
     return psycopg.connect(**SERVER_OF_TESTS.dsn("migrator", NAME), autocommit=True)  # type: ignore[arg-type]
 
 
-_CLEANED = ("tenants_tenant", "tenants_browser", "tenants_user", "django_session", "axes_accessattempt")
+_CLEANED = (
+    *("tenants_tenant", "tenants_browser", "mfa_authenticator", "tenants_user"),
+    *("django_session", "axes_accessattempt"),
+)
 _cleaner: "psycopg.Connection[tuple[object, ...]] | None" = None
 
 

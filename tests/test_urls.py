@@ -21,6 +21,9 @@ from tests.pages import chains, made
 # Open to everyone, on purpose.
 PUBLIC = {"home", "healthz", "readyz", "login", "link", "logout", "password", "choose", "schema", "api-docs"}
 PUBLIC |= {"invitation", "prove", "account", "logout_everywhere"}
+PUBLIC |= {"login_code", "login_passkey", "login_passkey_begin", "sso", "sso_team", "sso_start", "sso_callback"}
+PUBLIC |= {"codes", "codes_off", "recovery_codes", "passkey_add", "passkey_begin", "passkey_rename", "passkey_remove"}
+PUBLIC |= {"prove_passkey_begin", "prove_link"}  # these two rows ask for a login themselves
 PUBLIC |= {"metrics"}  # to this machine itself, or by its token
 PUBLIC |= {"api-webhook"}  # a call proves itself by its endpoint's secret
 PUBLIC |= {"hook-script", "hook-digest"}  # who installs it has no key on that machine yet
@@ -46,7 +49,7 @@ LISTS = {
     "cache_purge": "get", "cache_pairs": "get", "cache_analyses": "get", "cache_incidents": "get",
     "cache_repeats": "get", "cache_prompts": "get", "cache_settings": "get",
     "settings": "get", "settings_server": "get", "messages": "get", "message_try": "post",
-    "news": "get", "garden": "get", "garden_start": "post",
+    "news": "get", "garden": "get", "garden_start": "post", "sign_on": "get", "sign_on_remove": "post",
 }  # fmt: skip
 # What a list needs to be asked.
 QUERIES = {"api-search": "?q=acme-only", "find": "?q=acme-only"}
@@ -94,6 +97,7 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "member_role": ("post", "colleague", {"role": "viewer"}),
     "member_remove": ("post", "colleague", {}),
     "member_link": ("post", "colleague", {}),
+    "member_unlink": ("post", "colleague", {}),
     "invitation_withdraw": ("post", "invitation", {}),
     "message_again": ("post", "message", {}),
     "thread": ("get", "thread", {}),
@@ -158,7 +162,7 @@ class Route:
 
     def at(self, team: str, public_id: str = "") -> str:
         filled = self.address.replace("<slug:slug>", team).replace("<slug:page>", "start")
-        filled = filled.replace("<str:client>", "claude-code")
+        filled = filled.replace("<str:client>", "claude-code").replace("<int:passkey_id>", "1")
         return "/" + re.sub(r"<[a-z]+:[a-z_]+>", lambda _: public_id, filled)
 
 

@@ -13,12 +13,14 @@ from memory.graph.endpoints import Wanted, WrongEndpoint
 from memory.graph.webhooks.models import Delivery, Endpoint
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs, require
+from memory.tenants.proof import recently
 
 DELIVERIES = 50
 
 
 @require_http_methods(["GET", "POST"])
 @needs("graph.read")
+@recently
 def endpoint_list(request: TenantRequest, slug: str) -> HttpResponse:
     """All endpoints. A POST makes one and shows its secret, once."""
     if request.method == "GET":
@@ -90,6 +92,7 @@ def _show(
 
 @require_POST
 @needs("webhook.manage")
+@recently
 def endpoint_rotate(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     """A new secret, shown once; the old one is good for as long as was chosen."""
     rotated = _the_endpoint(request, public_id)
@@ -131,6 +134,7 @@ def endpoint_change(request: TenantRequest, slug: str, public_id: str) -> HttpRe
 
 @require_POST
 @needs("webhook.manage")
+@recently
 def endpoint_remove(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     removed = _the_endpoint(request, public_id)
     endpoints.remove(removed, by=request.actor)

@@ -12,6 +12,7 @@ from memory.graph.answers import idempotent
 from memory.notes import bundle, exporting, importing, lookup, moving, paths, reach, reporting, review, rules, shapes
 from memory.problems import Problem, not_found
 from memory.tenants.access import Refused, also_by_session, needs
+from memory.tenants.proof import require_fresh
 
 _ZIP = {"application/zip": {"type": "string", "format": "binary"}}
 
@@ -72,6 +73,7 @@ def move(request: Request, note_id: str) -> Response:
 @api_view(["GET"])
 @needs("note.read")
 def export(request: Request) -> HttpResponse:
+    require_fresh(request)
     space, layout = _space(request), request.query_params.get("layout", "markdown")
     if layout not in bundle.LAYOUTS:
         raise Problem(400, "invalid_layout", f"layout is one of {', '.join(bundle.LAYOUTS)}.")

@@ -13,6 +13,7 @@ from memory.notes.importing import Imported
 from memory.notes.reading import plain_words
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs, require
+from memory.tenants.proof import always_recently
 from memory.tenants.rls import Work
 
 LAYOUTS: Final = {
@@ -97,6 +98,7 @@ def shown(request: TenantRequest, context: dict[str, Any], *, status: int = 200)
 
 @require_GET
 @needs("note.read")
+@always_recently
 def note_export(request: TenantRequest, slug: str) -> HttpResponse:
     """A space as a zip."""
     space, layout = the_space(request, request.GET.get("space", reach.TEAM)), request.GET.get("layout", "markdown")

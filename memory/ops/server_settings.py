@@ -99,10 +99,10 @@ _KNOWN: Final[dict[str, tuple[tuple[str, str, str, str, str], ...]]] = {
         ("TEAM_MEMORY_MAIL_FROM", "Sender of mail", "DEFAULT_FROM_EMAIL", "", "The From address of every mail."),
         (
             "TEAM_MEMORY_WEBHOOK_HOSTS",
-            "Private webhook hosts",
+            "Private hosts",
             "WEBHOOK_HOSTS",
             "",
-            "Hosts (or host:port) that webhooks may reach though they are private or speak plain http.",
+            "Hosts (or host:port) that webhooks and single sign-on may reach though private or by plain http.",
         ),
     ),
     "Watching": (

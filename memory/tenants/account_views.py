@@ -1,20 +1,22 @@
 """What a person sees of their own: an invitation, the sessions they are logged in with, the step-up."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth import login as open_session
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.tenants import invitations, people, proof
+from memory.tenants import entry, factors, invitations, people, proof, sign_on
 from memory.tenants.access import public
-from memory.tenants.forms import PasswordForm, ProofForm
-from memory.tenants.leads import BACKEND, safe_next
+from memory.tenants.forms import CodeForm, PasswordForm, ProofForm
+from memory.tenants.leads import BACKEND, safe_next, team_of
 from memory.tenants.middleware import client_ip
+from memory.tenants.outgoing import has_mail
 
 
 @public
@@ -28,7 +30,7 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
     context: dict[str, Any] = {"is_valid": True, "offer": offer, "here": request.path}
     if user.is_authenticated and user.email != offer.email:
         return render(request, "tenants/invitation.html", {**context, "is_other": True}, status=409)
-    if user.is_authenticated:
+    if user.is_authenticated and not entry.is_confined(request):
         return _join(request, offer, user) if request.method == "POST" else _offer(request, context)
     if invitations.has_account(offer.email):
         return _offer(request, {**context, "must_log_in": True})
@@ -62,27 +64,85 @@ def _join(request: HttpRequest, offer: invitations.Offer, user: Any) -> HttpResp
 @login_required
 @require_http_methods(["GET", "POST"])
 def prove(request: HttpRequest) -> HttpResponse:
-    """Step-up: the password once more, then back to where the person was."""
+    """Step-up: a password, a code or a passkey once more, then back to where the person was."""
     user: Any = request.user
-    form = ProofForm(user, request.POST or None, request=request)
-    if request.method == "POST" and user.has_usable_password() and form.is_valid():
-        proof.remember(request)
-        messages.success(request, "Thank you. Now do it again: nothing was changed yet.")
-        return redirect(safe_next(request))
-    status = 422 if request.method == "POST" else 200
-    return render(request, "tenants/prove.html", {"form": form, "next": safe_next(request)}, status=status)
+    password = ProofForm(user, request.POST if "password" in request.POST else None, request=request)
+    code = CodeForm(user, request.POST if "code" in request.POST else None, request=request)
+    if request.method == "POST":
+        if _is_proved(request, user, password, code):
+            proof.remember(request)
+            messages.success(request, "Thank you. Now do it again: nothing was changed yet.")
+            return redirect(safe_next(request))
+        if not (password.is_locked or code.is_locked):
+            proof.note(request, user, "proof", outcome="refused")
+    context = {
+        "password": password if user.has_usable_password() else None,
+        "code": code if factors.asks_for_code(user) else None,
+        "has_passkey": factors.has_passkey(user),
+        "door": _sign_on_of(request),
+        "has_mail": has_mail(),
+        "next": safe_next(request),
+    }
+    status = 429 if password.is_locked or code.is_locked else 422 if request.method == "POST" else 200
+    return render(request, "tenants/prove.html", context, status=status)
+
+
+def _is_proved(request: HttpRequest, user: Any, password: ProofForm, code: CodeForm) -> bool:
+    if "credential" in request.POST:
+        try:
+            return bool(factors.whose_passkey(request, request.POST["credential"]) == user)
+        except factors.NotAccepted as why:
+            messages.error(request, str(why))
+            return False
+    if "code" in request.POST:
+        return code.is_valid()
+    return bool(user.has_usable_password()) and password.is_valid()
+
+
+def _sign_on_of(request: HttpRequest) -> sign_on.Door | None:
+    """The single sign-on of the team whose page asks, for who may see that team."""
+    slug = team_of(safe_next(request))
+    return sign_on.door(slug) if slug in [team.tenant.slug for team in entry.teams(request)] else None
+
+
+@public
+@login_required
+@require_POST
+def prove_passkey_begin(request: HttpRequest) -> HttpResponse:
+    """What the browser asks its passkeys: one of this person's."""
+    user: Any = request.user
+    return JsonResponse(factors.ask_for_passkey(request, user))
+
+
+@public
+@login_required
+@require_POST
+def prove_link(request: HttpRequest) -> HttpResponse:
+    """Mail the person a login link, which is a proof too: for who has no password, code or passkey."""
+    user: Any = request.user
+    request_id: str = request.request_id  # type: ignore[attr-defined]
+    slug = team_of(safe_next(request)) or None
+    if people.mail_own_link(user, slug=slug, ip=client_ip(request), request_id=request_id):
+        messages.success(request, f"A link is on its way to {user.email}. Open it in this browser.")
+    else:
+        messages.error(request, "No link was sent: one went a moment ago, or this server sends no mail.")
+    return redirect(f"{reverse('prove')}?{urlencode({'next': safe_next(request)})}")
 
 
 @public
 @login_required
 @require_GET
 def account(request: HttpRequest) -> HttpResponse:
-    """Where this person is logged in, their teams, their password."""
+    """Where this person is logged in, their teams, and how they log in."""
     user: Any = request.user
     context = {
         "browsers": proof.browsers_of(user),
         "this_session": request.session.session_key,
-        "memberships": people.teams_of(str(user.pk)),
+        "memberships": entry.teams(request),
+        "is_confined": entry.is_confined(request),
+        "asks_for_code": factors.asks_for_code(user),
+        "recovery_codes_left": factors.recovery_codes_left(user),
+        "passkeys": factors.passkeys_of(user),
     }
     return render(request, "tenants/account.html", context)
 
@@ -94,7 +154,6 @@ def logout_everywhere(request: HttpRequest) -> HttpResponse:
     """End all other sessions of this person."""
     user: Any = request.user
     ended = proof.log_out_everywhere(user, but=request.session.session_key)
-    request_id: str = request.request_id  # type: ignore[attr-defined]
-    people.record_in_teams(user, "session.end_all", ip=client_ip(request), request_id=request_id)
+    proof.note(request, user, "session.end_all")
     messages.success(request, f"Logged out in {ended} other place{'' if ended == 1 else 's'}.")
     return redirect(reverse("account"))

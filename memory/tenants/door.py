@@ -19,6 +19,8 @@ from memory.tenants.middleware import Next, Response, bound, key_actor
 from memory.tenants.models import Tenant
 from memory.tenants.races import is_race
 
+# What no cache may keep.
+PRIVATE = ("/t/", "/api/", "/mcp", "/login", "/account", "/prove", "/password", "/sso", "/invite")
 PROGRAMS = ("/api/", "/healthz", "/readyz", "/metrics", "/mcp")
 # Agents write what these pages show: whatever slips past escaping finds no script that it may run.
 PAGE_POLICY = (
@@ -95,7 +97,7 @@ class Door:
             request.META["team_memory.route"] = request.resolver_match.route
         response["X-Request-Id"] = request.request_id  # type: ignore[attr-defined]
         response.headers.setdefault("Content-Security-Policy", PAGE_POLICY)
-        if request.path_info.startswith(("/t/", "/api/", "/mcp", "/login")):
+        if request.path_info.startswith(PRIVATE):
             response.headers.setdefault("Cache-Control", "no-store")
         return head_of(response) if is_head else response
 

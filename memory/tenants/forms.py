@@ -100,6 +100,7 @@ class ProofForm(forms.Form):
         max_length=200,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password", "autofocus": True}),
     )
+    is_locked = False
 
     def __init__(self, user: User, *args: Any, request: HttpRequest, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -109,6 +110,89 @@ class ProofForm(forms.Form):
         said = str(self.cleaned_data["password"])
         check_password(self.user, said, self.request)
         return said
+
+
+class CodeForm(forms.Form):
+    """A code of the person's app, or a recovery code; the wrong ones count like wrong passwords."""
+
+    code = forms.CharField(
+        label="Code",
+        max_length=40,
+        widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "autofocus": True, "spellcheck": "false"}),
+        help_text="Six digits from your authenticator app, or one of your recovery codes.",
+    )
+    is_locked = False
+
+    def __init__(self, user: User, *args: Any, request: HttpRequest, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.user, self.request = user, request
+
+    def clean_code(self) -> str:
+        said = str(self.cleaned_data["code"])
+        found = authenticate(self.request, username=self.user.email, code=said)
+        if is_locked(self.request):
+            self.is_locked = True
+            raise forms.ValidationError(LOCKED)
+        if found is None or found.pk != self.user.pk:
+            raise forms.ValidationError("This code is wrong, too old, or was used before. Wait for the next one.")
+        return said
+
+
+class FirstCodeForm(forms.Form):
+    """The code that shows that the app has the secret."""
+
+    code = forms.CharField(
+        label="Code that the app shows now",
+        max_length=20,
+        widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "inputmode": "numeric"}),
+    )
+
+
+class SignOnForm(forms.Form):
+    """Where a team's single sign-on leads, and who comes in by it."""
+
+    issuer = forms.CharField(
+        label="Issuer",
+        max_length=500,
+        help_text="The provider's address, as its own description spells it: https://login.example.org",
+        widget=forms.TextInput(attrs={"inputmode": "url", "spellcheck": "false"}),
+    )
+    client_id = forms.CharField(
+        label="Client id", max_length=300, widget=forms.TextInput(attrs={"spellcheck": "false"})
+    )
+    secret = forms.CharField(
+        label="Client secret",
+        max_length=1000,
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="Kept encrypted, never shown again.",
+    )
+    domains = forms.CharField(
+        label="Domains of e-mail addresses",
+        max_length=1000,
+        required=False,
+        help_text="With commas between them. Nobody else comes in by it. Empty: members and invited people of any.",
+    )
+    role = forms.ChoiceField(
+        label="Who comes for the first time",
+        required=False,
+        choices=[
+            ("", "only who is invited"),
+            ("viewer", "joins as a viewer"),
+            ("member", "joins as a member"),
+            ("reviewer", "joins as a reviewer"),
+        ],
+    )
+    is_required = forms.BooleanField(
+        label="Members come in by it alone",
+        required=False,
+        help_text="Passwords, passkeys and login links of this team's members open it no more. Owners keep theirs.",
+    )
+
+    def __init__(self, *args: Any, has_secret: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if has_secret:
+            self.fields["secret"].widget.attrs["placeholder"] = "A secret is set; type another to replace it"
 
 
 def check_password(user: User, said: str, request: HttpRequest) -> None:

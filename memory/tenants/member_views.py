@@ -7,7 +7,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.tenants import invitations, people
+from memory.tenants import invitations, people, sign_on
 from memory.tenants.access import MAY, SCOPES, TenantRequest, needs, require
 from memory.tenants.forms import InviteForm
 from memory.tenants.models import Member, Role
@@ -41,6 +41,7 @@ def _list(request: TenantRequest, form: InviteForm, *, status: int = 200, **show
         "members": members,
         "roles": [role for role in Role.values if is_owner or role != Role.OWNER],
         "is_owner": is_owner,
+        "linked": set(sign_on.identities(request.tenant).values_list("member_id", flat=True)),
         "invitations": invitations.open_invitations(request.tenant).select_related("invited_by"),
         "form": form,
         **shown,
@@ -98,6 +99,7 @@ def member_link(request: TenantRequest, slug: str, member_id: str) -> HttpRespon
 
 @require_POST
 @needs("member.manage")
+@recently
 def invitation_withdraw(request: TenantRequest, slug: str, invitation_id: str) -> HttpResponse:
     invitation = get_object_or_404(request.tenant.invitations.all(), public_id=invitation_id)
     invitations.withdraw(invitation, by=request.actor)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import RequestDataTooBig
 from django.db import connection, transaction
@@ -12,11 +13,10 @@ from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
 
 from memory import problems
-from memory.tenants import audit, limits, rls
+from memory.tenants import audit, entry, limits, rls
 from memory.tenants.access import Actor, Refused, member_actor
 from memory.tenants.keys import digest, is_well_formed
-from memory.tenants.models import Member, Tenant
-from memory.tenants.people import teams_of
+from memory.tenants.models import Member, SignOn, Tenant
 
 Response = HttpResponseBase
 Next = Callable[[HttpRequest], Response]
@@ -46,7 +46,7 @@ class TenantTransaction:
         """An API address asked by a browser: its team is named in X-Team, or the only one that the user has."""
         if not request.user.is_authenticated:
             return problems.response(problems.unauthenticated())
-        slugs = [team.tenant.slug for team in teams_of(str(request.user.pk))]
+        slugs = [team.tenant.slug for team in entry.teams(request)]
         asked = request.headers.get("X-Team", slugs[0] if len(slugs) == 1 else "")
         if asked not in slugs:
             detail = "Name one of your teams by its slug in the header X-Team."
@@ -74,9 +74,15 @@ class TenantTransaction:
             # A team that exists and one that does not look the same to a stranger.
             return error_page(request, problems.Problem(404, "not_found", "There is nothing at this address."))
         tenant_pk, member_pk = found
+        if not entry.opens(request, tenant_pk):
+            return ask_to_log_in(request)
         with transaction.atomic():
             rls.bind(tenant_pk)
-            member = Member.objects.select_related("tenant", "user").get(pk=member_pk)
+            member = Member.objects.select_related("tenant__sign_on", "user").get(pk=member_pk)
+        sign_on: SignOn | None = getattr(member.tenant, "sign_on", None)
+        must = entry.is_confined(request) or (sign_on is not None and sign_on.needs(member))
+        if must and not has_signed_on(request, sign_on):
+            return ask_to_log_in(request, at=reverse("sso_team", args=[slug]))
         request.member = member  # type: ignore[attr-defined]
         actor = member_actor(member, ip=client_ip(request), request_id=request.request_id)  # type: ignore[attr-defined]
         return bound(request, actor, member.tenant, lambda: self.get_response(request))
@@ -158,14 +164,24 @@ def membership(user_pk: str, slug: str) -> tuple[str, str] | None:
     return (str(row[0]), str(row[1])) if row else None
 
 
-def ask_to_log_in(request: HttpRequest) -> Response:
-    """A redirect; for HTMX an order to leave the page, or the form would land inside a panel."""
+def has_signed_on(request: HttpRequest, sign_on: SignOn | None) -> bool:
+    """Whether this browser came by the team's single sign-on since that leads where it does."""
+    found = entry.signed_on(request, str(sign_on.tenant_id)) if sign_on else None
+    return sign_on is not None and found is not None and found.at > sign_on.connected_at.timestamp()
+
+
+def ask_to_log_in(request: HttpRequest, *, at: str = "") -> Response:
+    """A redirect; for HTMX an order to leave the page, or the form would land inside a panel; for a program a 401."""
+    at = at or reverse("login")
+    if request.path_info.startswith("/api/"):
+        detail = f"Log in first, by {settings.PUBLIC_URL}{at}"
+        return problems.response(problems.Problem(401, "unauthenticated", detail))
     if request.headers.get("HX-Request") == "true":
         answer = HttpResponse(status=204)
         here = request.headers.get("HX-Current-URL", "/")
-        answer["HX-Redirect"] = f"{reverse('login')}?next={path_of(here)}"
+        answer["HX-Redirect"] = f"{at}?next={path_of(here)}"
         return answer
-    return redirect_to_login(request.get_full_path(), login_url=reverse("login"))
+    return redirect_to_login(request.get_full_path(), login_url=at)
 
 
 def path_of(url: str) -> str:

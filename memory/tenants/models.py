@@ -213,6 +213,17 @@ class Invitation(TenantOwned):
         return self.email
 
 
+# What browsers call themselves, the narrower first: most say that they are Chrome and Safari too.
+_PROGRAMS = (
+    *(("Edg/", "Edge"), ("OPR/", "Opera"), ("SamsungBrowser/", "Samsung Internet"), ("Firefox/", "Firefox")),
+    *(("FxiOS/", "Firefox"), ("CriOS/", "Chrome"), ("Chrome/", "Chrome"), ("Safari/", "Safari"), ("curl/", "curl")),
+)
+_SYSTEMS = (
+    *(("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad"), ("CrOS", "ChromeOS")),
+    *(("Windows", "Windows"), ("Mac OS X", "macOS"), ("Linux", "Linux")),
+)
+
+
 class Browser(models.Model):
     """A browser in which a user is logged in; it goes with its session."""
 
@@ -225,6 +236,13 @@ class Browser(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} {self.at}"
+
+    @property
+    def name(self) -> str:
+        """What a person calls it: "Firefox on Windows"."""
+        program = next((name for mark, name in _PROGRAMS if mark in self.agent), "")
+        system = next((name for mark, name in _SYSTEMS if mark in self.agent), "")
+        return f"{program} on {system}" if program and system else program or self.agent or "Unknown browser"
 
 
 class LoginLink(TenantOwned):
@@ -334,6 +352,60 @@ class Setting(TenantOwned):
 
     def __str__(self) -> str:
         return self.name
+
+
+class SignOn(TenantOwned):
+    """How a team's members come in by single sign-on (OpenID Connect). The client's secret is encrypted."""
+
+    tenant = models.OneToOneField(Tenant, models.CASCADE, db_constraint=False, related_name="sign_on")
+    issuer = models.CharField(max_length=500)
+    client_id = models.CharField(max_length=300)
+    secret = models.BinaryField()
+    # Only addresses of these domains come in, with spaces between them; empty: of any.
+    domains = models.CharField(max_length=1000, blank=True)
+    # What who comes for the first time becomes; empty: only members and who is invited come in.
+    role = models.CharField(max_length=12, choices=Role.choices, blank=True)
+    # Members come in by it alone; owners keep their other ways.
+    is_required = models.BooleanField(default=False)
+    # Whether an owner saved where it leads: whoever decides that could come in as anybody.
+    is_for_owners = models.BooleanField(default=False)
+    # Since when it leads where it does. A login before that proves nothing of it.
+    connected_at = models.DateTimeField()
+    changed_by = models.CharField(max_length=200)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(role__in=["", "reviewer", "member", "viewer"]), name="nobody_joins_by_sign_on_as_an_admin"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.issuer
+
+    def needs(self, member: Member) -> bool:
+        """Whether the member comes in by it alone."""
+        return self.is_required and member.role != Role.OWNER
+
+
+class Identity(TenantOwned):
+    """Who a member is at the team's provider: its name for them, which no change of address changes."""
+
+    member = models.ForeignKey(Member, models.CASCADE, db_constraint=False, db_index=False, related_name="identities")
+    issuer = models.CharField(max_length=500)
+    subject = models.CharField(max_length=255)
+    linked_at = models.DateTimeField(auto_now_add=True)
+    last_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["subject", "issuer", "tenant"], name="one_member_per_identity"),
+            models.UniqueConstraint(fields=["member", "issuer"], name="one_identity_per_member_and_provider"),
+        ]
+
+    def __str__(self) -> str:
+        return self.subject
 
 
 class MessageQuerySet(models.QuerySet["Message"]):

@@ -1,8 +1,9 @@
-"""What leaves the server: mail by the operator's SMTP server, and JSON to an address that an admin typed.
+"""What leaves the server: mail by the operator's SMTP server, and calls to an address that an admin typed.
 
-Only workers call this, never a request. An address is resolved once, refused where it is private or loopback, and the
-connection goes to that very IP (requests-hardened), so that no second DNS answer leads elsewhere; redirects are never
-followed. A failure says whether the other side can have taken it: only where it can't, trying again is safe.
+Only workers send, never a request; a login by single sign-on asks the provider, outside of any transaction. An address
+is resolved once, refused where it is private or loopback, and the connection goes to that very IP (requests-hardened),
+so that no second DNS answer leads elsewhere; redirects are never followed. A failure says whether the other side can
+have taken it: only where it can't, trying again is safe.
 """
 
 import base64
@@ -32,6 +33,10 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 TIMEOUT: Final = 10
 DEADLINE: Final = 25.0
 MOST_ANSWER: Final = 4_096
+# What is asked while a person waits: seconds for one read and for the whole, and how long the answer may be.
+ASK_TIMEOUT: Final = 5
+ASK_DEADLINE: Final = 10.0
+MOST_DOCUMENT: Final = 512 * 1024
 MOST_URL: Final = 2_000
 _LATER: Final = (408, 425, 429)
 _AGENT: Final = "team-memory"
@@ -99,7 +104,7 @@ def post_json(url: str, body: Any, *, message_id: str = "", secret: str = "") ->
     headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
     if secret:
         headers |= signature(raw, message_id=message_id, secret=secret, at=int(time.time()))
-    with _session(url) as (session, wire):
+    with _session(url, timeout=TIMEOUT, deadline=DEADLINE) as (session, wire):
         try:
             answer = session.post(url, data=raw, headers=headers, stream=True)
             said = answer.raw.read(MOST_ANSWER, decode_content=False)
@@ -110,6 +115,38 @@ def post_json(url: str, body: Any, *, message_id: str = "", secret: str = "") ->
         except (requests.RequestException, OSError, ValueError) as why:
             raise _broken(url, why, wire) from None
     return _taken(url, answer, said)
+
+
+def fetch_json(url: str, *, form: dict[str, str] | None = None, authorization: str = "") -> dict[str, Any]:
+    """The JSON object at an address, by GET, or by POST of a form. What it costs a person who waits is bounded. Raises
+    NotSent.
+    """
+    try:
+        check_url(url)
+    except InvalidAddress as why:
+        raise NotSent("never", str(why)) from None
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    if authorization:
+        headers["Authorization"] = authorization
+    with _session(url, timeout=ASK_TIMEOUT, deadline=ASK_DEADLINE) as (session, wire):
+        try:
+            method = "GET" if form is None else "POST"
+            answer = session.request(method, url, data=form, headers=headers, stream=True)
+            said = answer.raw.read(MOST_DOCUMENT + 1, decode_content=False)
+        except InvalidIPAddress:
+            raise NotSent("never", f"{place(url)} is a private or loopback address. {_ALLOW}") from None
+        except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema):
+            raise NotSent("never", "This is no web address.") from None
+        except (requests.RequestException, OSError, ValueError) as why:
+            raise _broken(url, why, wire) from None
+    _taken(url, answer, said)
+    try:
+        document = orjson.loads(said) if len(said) <= MOST_DOCUMENT else None
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        raise NotSent("never", f"{place(url)} answered no JSON object.")
+    return document
 
 
 def _taken(url: str, answer: requests.Response, said: bytes) -> int:
@@ -128,16 +165,17 @@ def _taken(url: str, answer: requests.Response, said: bytes) -> int:
 def _broken(url: str, why: Exception, wire: "_Wire") -> NotSent:
     if wire.is_open:
         late = isinstance(why, requests.Timeout) or wire.is_late
-        what = f"no answer within {DEADLINE if wire.is_late else TIMEOUT:g} s" if late else "the connection broke"
+        seconds = wire.deadline if wire.is_late else wire.timeout
+        what = f"no answer within {seconds:g} s" if late else "the connection broke"
         return NotSent("unknown", f"{place(url)}: {what} after it was sent.")
     if isinstance(why, requests.exceptions.SSLError):
         return NotSent("later", f"{place(url)}: its certificate or its TLS can't be trusted.")
-    return NotSent("later", f"{place(url)} can't be reached: {_reason(why)}.")
+    return NotSent("later", f"{place(url)} can't be reached: {_reason(why, wire)}.")
 
 
-def _reason(why: Exception) -> str:
+def _reason(why: Exception, wire: "_Wire") -> str:
     if isinstance(why, requests.Timeout):
-        return f"no connection within {TIMEOUT} s"
+        return f"no connection within {wire.timeout:g} s"
     text = str(why)
     if "resolve" in text:
         return "nobody knows this name"
@@ -166,6 +204,8 @@ def _key(secret: str) -> bytes:
 class _Wire:
     """The connections of one call, and whether one of them stands: then the other side may have read."""
 
+    timeout: float
+    deadline: float
     open: list[socket.socket] = field(default_factory=list)
     is_open: bool = False
     is_late: bool = False
@@ -186,17 +226,17 @@ class _Wire:
 
 
 @contextmanager
-def _session(url: str) -> Iterator[tuple[requests.Session, _Wire]]:
+def _session(url: str, *, timeout: float, deadline: float) -> Iterator[tuple[requests.Session, _Wire]]:
     config = Config(
         ip_filter_enable=not is_listed(url),
         ip_filter_allow_loopback_ips=False,
         never_redirect=True,
-        default_timeout=(TIMEOUT, TIMEOUT),
+        default_timeout=(timeout, timeout),
         user_agent_override=_AGENT,
     )
-    wire = _Wire()
+    wire = _Wire(timeout, deadline)
     # Timeouts of sockets are for each read: only a clock of our own ends a call whose bytes drip.
-    clock = threading.Timer(DEADLINE, wire.cut)
+    clock = threading.Timer(deadline, wire.cut)
     clock.daemon = True
     with Manager(config).get_session() as session:
         # Else ~/.netrc of the server's user would give its passwords to whoever was typed.

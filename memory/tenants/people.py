@@ -3,15 +3,16 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
-from memory.tenants import audit, keys, rls
+from memory.tenants import audit, keys, outbox, outgoing, rls
 from memory.tenants.access import DEFAULT_SCOPES, Actor, Refused, command_actor, member_actor, require
-from memory.tenants.models import Member, Role, Tenant, User
+from memory.tenants.models import LoginLink, Member, Role, Tenant, User
 
 SLUG = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?$")
 
@@ -186,6 +187,26 @@ def login_link_for(member: Member, *, by: Actor) -> str:
     return keys.make_login_link(member, by=by)
 
 
+def mail_own_link(user: User, *, slug: str | None = None, ip: str = "", request_id: str = "") -> bool:
+    """Mail a person a login link of their own; False where one went a moment ago, or there is no mail or no team."""
+    member = membership_of(user.email, slug=slug)
+    if member is None or not outgoing.has_mail():
+        return False
+    with rls.tenant_scope(str(member.tenant_id)):
+        # Of two presses at once the second waits here, and sees the first one's link.
+        Tenant.objects.select_for_update().get(pk=member.tenant_id)
+        just_now = timezone.now() - timedelta(minutes=2)
+        if LoginLink.objects.filter(tenant=member.tenant_id, user=user, created_at__gt=just_now).exists():
+            return False
+        url = keys.make_login_link(member, by=member_actor(member, ip=ip, request_id=request_id))
+        text = (
+            f"Open this link in the browser in which you were asked who you are:\n\n{url}\n\nIt works once, for seven"
+            " days. If you asked for nothing, ignore this mail.\n"
+        )
+        outbox.mail(member.tenant, user.email, "Your login link for Team Memory", text)
+        return True
+
+
 def change_role(member: Member, role: str, *, by: Actor) -> None:
     """Another role for a member. Raises Refused, InvalidMember."""
     add_member(Tenant.objects.get(pk=member.tenant_id), member.user.email, role=role, by=by)
@@ -214,12 +235,15 @@ def remove_member(member: Member, *, by: Actor) -> None:
     audit.record(by, "member.remove", locked.public_id, before=locked.role, after=f"{ended} keys revoked")
 
 
-def record_in_teams(user: User, action: str, *, ip: str = "", request_id: str = "") -> None:
-    """What a person did to their own account, in the audit of each team that trusts it."""
+def record_in_teams(
+    user: User, action: str, *, after: str = "", outcome: str = "done", ip: str = "", request_id: str = ""
+) -> None:
+    """What a person did to their own account, or was refused, in the audit of each team that trusts it."""
     for team in teams_of(str(user.pk)):
         with rls.tenant_scope(str(team.tenant.pk)):
             member = Member.objects.get(tenant=team.tenant, user=user)
-            audit.record(member_actor(member, ip=ip, request_id=request_id), action, member.public_id)
+            actor = member_actor(member, ip=ip, request_id=request_id)
+            audit.record(actor, action, member.public_id, after=after, outcome=outcome)
 
 
 def new_user(email: str) -> User:
@@ -227,8 +251,10 @@ def new_user(email: str) -> User:
     return User(email=email)
 
 
-def keep_user(user: User, password: str) -> User | None:
-    """The account with its first password; None where another request made one for the address a moment before."""
+def keep_user(user: User, password: str | None) -> User | None:
+    """The account with its first password, or with none; None where another request made one for the address a moment
+    before.
+    """
     user.set_password(password)
     try:
         with transaction.atomic():

@@ -2,17 +2,42 @@
 
 from django.urls import path
 
-from memory.tenants import account_views, audit_views, key_views, member_views, outbox_views, views
+from memory.tenants import (
+    account_views,
+    audit_views,
+    factor_views,
+    key_views,
+    member_views,
+    outbox_views,
+    sign_on_views,
+    views,
+)
 
 entry_patterns = [
     path("login/", views.login, name="login"),
     path("login/link/<str:token>/", views.link, name="link"),
+    path("login/code/", factor_views.login_code, name="login_code"),
+    path("login/passkey/", factor_views.login_passkey, name="login_passkey"),
+    path("login/passkey/begin/", factor_views.login_passkey_begin, name="login_passkey_begin"),
+    path("sso/", sign_on_views.sso, name="sso"),
+    path("sso/<slug:slug>/", sign_on_views.sso_team, name="sso_team"),
+    path("sso/<slug:slug>/start/", sign_on_views.sso_start, name="sso_start"),
+    path("sso/<slug:slug>/callback/", sign_on_views.sso_callback, name="sso_callback"),
     path("logout/", views.logout, name="logout"),
     path("password/", views.password, name="password"),
     path("teams/", views.choose, name="choose"),
     path("invite/<str:token>/", account_views.invitation, name="invitation"),
     path("prove/", account_views.prove, name="prove"),
+    path("prove/passkey/", account_views.prove_passkey_begin, name="prove_passkey_begin"),
+    path("prove/link/", account_views.prove_link, name="prove_link"),
     path("account/", account_views.account, name="account"),
+    path("account/codes/", factor_views.codes, name="codes"),
+    path("account/codes/off/", factor_views.codes_off, name="codes_off"),
+    path("account/codes/recovery/", factor_views.recovery_codes, name="recovery_codes"),
+    path("account/passkeys/", factor_views.passkey_add, name="passkey_add"),
+    path("account/passkeys/begin/", factor_views.passkey_begin, name="passkey_begin"),
+    path("account/passkeys/<int:passkey_id>/rename/", factor_views.passkey_rename, name="passkey_rename"),
+    path("account/passkeys/<int:passkey_id>/remove/", factor_views.passkey_remove, name="passkey_remove"),
     path("account/logout-everywhere/", account_views.logout_everywhere, name="logout_everywhere"),
 ]
 page_patterns = [
@@ -21,6 +46,9 @@ page_patterns = [
     path("members/<str:member_id>/role/", member_views.member_role, name="member_role"),
     path("members/<str:member_id>/remove/", member_views.member_remove, name="member_remove"),
     path("members/<str:member_id>/link/", member_views.member_link, name="member_link"),
+    path("members/<str:member_id>/unlink/", sign_on_views.member_unlink, name="member_unlink"),
+    path("sign-on/", sign_on_views.sign_on_page, name="sign_on"),
+    path("sign-on/remove/", sign_on_views.sign_on_remove, name="sign_on_remove"),
     path("invitations/<str:invitation_id>/withdraw/", member_views.invitation_withdraw, name="invitation_withdraw"),
     path("roles/", member_views.roles, name="roles"),
     path("audit/", audit_views.audit_list, name="audit"),

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import login as open_session
 from django.contrib.auth import logout as close_session
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
@@ -13,13 +12,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory.tenants import connect as connecting
-from memory.tenants import keys, people
+from memory.tenants import entry, keys, sign_on
 from memory.tenants.access import TenantRequest, needs, public
 from memory.tenants.forms import LoginForm, PasswordForm
-from memory.tenants.leads import BACKEND, safe_next
-from memory.tenants.middleware import client_ip
-from memory.tenants.people import teams_of, user_by_key
-from memory.tenants.proof import is_fresh, log_out_everywhere, recently, remember_browser
+from memory.tenants.leads import let_in, safe_next, team_of
+from memory.tenants.people import user_by_key
+from memory.tenants.proof import is_fresh, log_out_everywhere, note, own_only, recently, remember_browser
 
 
 @public
@@ -27,10 +25,11 @@ from memory.tenants.proof import is_fresh, log_out_everywhere, recently, remembe
 def login(request: HttpRequest) -> HttpResponse:
     form = LoginForm(request.POST or None, request=request)
     if request.method == "POST" and form.is_valid():
-        open_session(request, form.user, backend=BACKEND)
-        return redirect(safe_next(request))
+        return redirect(let_in(request, form.user, next_page=safe_next(request)))
+    next_page = safe_next(request, default="/")
+    context = {"form": form, "next": "" if next_page == "/" else next_page, "door": sign_on.door(team_of(next_page))}
     status = 429 if form.is_locked else 422 if request.method == "POST" else 200
-    answer = render(request, "tenants/login.html", {"form": form, "next": request.GET.get("next", "")}, status=status)
+    answer = render(request, "tenants/login.html", context, status=status)
     if form.is_locked:
         answer["Retry-After"] = str(int(settings.AXES_COOLOFF_TIME.total_seconds()))
     return answer
@@ -52,10 +51,9 @@ def link(request: HttpRequest, token: str) -> HttpResponse:
         return render(request, "tenants/link.html", {"is_valid": False}, status=410)
     user = user_by_key(found.user_pk)
     if request.method == "POST":
-        open_session(request, user, backend=BACKEND)
-        request.session["came_by_link"] = True
         inbox = reverse("inbox", args=[found.tenant_slug])
-        return redirect(inbox if user.has_usable_password() else f"{reverse('password')}?next={inbox}")
+        next_page = inbox if user.has_usable_password() else f"{reverse('password')}?next={inbox}"
+        return redirect(let_in(request, user, next_page=next_page, by_link=True))
     context = {"is_valid": True, "link_name": user.name or user.email, "link_tenant": found.tenant_slug, "token": token}
     return render(request, "tenants/link.html", context)
 
@@ -63,6 +61,7 @@ def link(request: HttpRequest, token: str) -> HttpResponse:
 @public
 @login_required
 @require_http_methods(["GET", "POST"])
+@own_only
 def password(request: HttpRequest) -> HttpResponse:
     user: Any = request.user
     # Who lost their password comes by a link, a moment ago.
@@ -78,7 +77,7 @@ def password(request: HttpRequest) -> HttpResponse:
         # Django ends the other sessions at their next request; their list ends now.
         log_out_everywhere(user, but=request.session.session_key)
         remember_browser(request)
-        people.record_in_teams(user, "password.change", ip=client_ip(request), request_id=request.request_id)  # type: ignore[attr-defined]
+        note(request, user, "password.change")
         return redirect(safe_next(request))
     status = 422 if request.method == "POST" else 200
     return render(request, "tenants/password.html", {"form": form, "next": safe_next(request)}, status=status)
@@ -89,7 +88,7 @@ def password(request: HttpRequest) -> HttpResponse:
 @require_GET
 def choose(request: HttpRequest) -> HttpResponse:
     """The teams of this person; with one, straight into it."""
-    teams = teams_of(str(request.user.pk))
+    teams = entry.teams(request)
     if len(teams) == 1:
         return redirect("inbox", teams[0].tenant.slug)
     return render(request, "tenants/choose.html", {"memberships": teams})

@@ -196,9 +196,11 @@ def addresses(team: dict[str, Any]) -> dict[str, str]:
         "guide-review": "guide/review/",
         "guide-api": "guide/api/",
         "guide-operate": "guide/operate/",
+        "members": "members/",
         "not-found": "notes/nte_none/",
     }
-    return {name: f"/t/acme/{address}" for name, address in pages.items()} | {"login": "/login/"}
+    own = {"login": "/login/", "account": "/account/", "codes": "/account/codes/", "prove": "/prove/", "sso": "/sso/"}
+    return {name: f"/t/acme/{address}" for name, address in pages.items()} | own
 
 
 def shoot(address: str, team: dict[str, Any], pages: dict[str, str]) -> None:

@@ -226,7 +226,11 @@ def test_the_roles_page_is_the_table_that_decides(vera: Any, logged_in: Any) -> 
 
 
 @pytest.mark.parametrize(
-    "address", ["keys/", "connect/", "members/", "members/{mia}/role/", "members/{mia}/remove/", "audit/export/"]
+    "address",
+    [
+        *("keys/", "connect/", "members/", "members/{mia}/role/", "members/{mia}/remove/", "audit/export/"),
+        *("sign-on/", "purge/", "webhooks/"),
+    ],
 )
 def test_what_lets_others_in_asks_again_who_is_there(
     acme: Any, alice: Any, mia: Any, logged_in: Any, address: str
@@ -243,6 +247,20 @@ def test_what_lets_others_in_asks_again_who_is_there(
     assert browser.post("/prove/", {"password": "wrong", "next": url}).status_code == 422
     assert browser.post("/prove/", {"password": PASSWORD, "next": "/t/acme/members/"})["Location"] == "/t/acme/members/"
     assert browser.post(url, {"role": "viewer"}).status_code in (200, 302, 422)
+
+
+def test_taking_notes_away_asks_again_by_every_door(acme: Any, alice: Any, logged_in: Any) -> None:
+    browser = logged_in(alice)
+    doors = ("/t/acme/notes/export/", "/api/v1/notes/export")
+    assert [browser.get(door).status_code for door in doors] == [200, 200]
+    stale(browser)
+    page = browser.get(doors[0], headers={"Referer": "http://testserver/t/acme/notes/files/"})
+    assert page["Location"] == "/prove/?next=%2Ft%2Facme%2Fnotes%2Ffiles%2F"
+    program = browser.get(doors[1])
+    assert program.status_code == 403 and program.json()["code"] == "proof_needed"
+    purge = {"source": new_agent(alice).key.public_id, "mode": "purge"}
+    answer = browser.post("/api/v1/purges", purge, content_type="application/json")
+    assert answer.status_code == 403 and answer.json()["code"] == "proof_needed"
 
 
 def test_guessing_is_slowed_for_the_guesser_only(alice: Any, bob: Any) -> None:

@@ -18,6 +18,9 @@ UNOWNED = {
     "axes_accessattemptexpiration",
     "axes_accessfailurelog",
     "axes_accesslog",
+    "mfa_authenticator",  # a person's codes and passkeys, in all their teams
+    "account_emailaddress",  # of django-allauth; nothing is kept in these two
+    "account_emailconfirmation",
     "tenants_user",
     "django_session",
     "django_content_type",

@@ -13,7 +13,7 @@ from django.db import transaction
 from memory.graph import endpoints
 from memory.management.commands.stop import running
 from memory.management.home import Home
-from memory.tenants import outbox, vault
+from memory.tenants import factors, outbox, sign_on, vault
 from memory.tenants.models import Setting
 
 
@@ -47,7 +47,7 @@ class Command(BaseCommand):
 def reseal() -> int:
     """Seal every stored secret under the current key; gives how many. All or none."""
     with transaction.atomic():
-        count = endpoints.reseal() + outbox.reseal()
+        count = endpoints.reseal() + outbox.reseal() + factors.reseal() + sign_on.reseal()
         for row in Setting.objects.filter(secret__isnull=False).select_for_update():
             row.secret = vault.resealed(bytes(row.secret or b""))
             row.save(update_fields=["secret"])
