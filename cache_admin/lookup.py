@@ -71,6 +71,11 @@ class Standing:
     salt: int = 0
     row: Mapping[str, Any] | None = None
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether the project, or the key, may not share beyond the project."""
+        return self.state.endswith(".limited")
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -188,6 +193,8 @@ def holds_secret(*values: Any) -> bool:
 def _scope(policy: Policy, asked: Asked, standing: Standing) -> str:
     """The narrower of what the policy allows and what the caller asks for."""
     scope = policy.scope
+    if standing.is_limited and scope == "team":
+        scope = "project"
     if asked.scope and SCOPES.index(asked.scope) < SCOPES.index(scope):
         scope = asked.scope
     # A name that is no project yet is still a place to share in; a project's own key can't be mistaken for it.

@@ -133,7 +133,7 @@ def _entry(tenant: Tenant, flight: Flight, result: Result, written: Written, *, 
         ttl = min(ttl, inputs["empty_ttl_s"]) if ttl else inputs["empty_ttl_s"]
     # Absolute, from when the answer was made, not from when it came in.
     made_at = max(flight.granted_at, now - timedelta(milliseconds=written.duration_ms or 0))
-    entry = Entry.objects.create(
+    entry = Entry(
         tenant=tenant,
         key=flight.key,
         identity=bytes.fromhex(inputs["identity"]),
@@ -148,6 +148,8 @@ def _entry(tenant: Tenant, flight: Flight, result: Result, written: Written, *, 
         duration_ms=written.duration_ms,
         expires_at=made_at + timedelta(seconds=ttl) if ttl else None,
     )
+    with transaction.atomic():
+        entry.save(force_insert=True)
     EntryPath.objects.bulk_create([EntryPath(tenant=tenant, entry=entry, path=path) for path in inputs["paths"]])
     return entry
 
@@ -163,6 +165,7 @@ def _compared(tenant: Tenant, old: Entry, text: bytes, flight: Flight, written: 
         tenant=tenant,
         kind=kind,
         tool=old.tool,
+        project_id=old.project_id,
         result_id_text=old.result.public_id,
         document=old.document,
         detail="The tool gave another answer under the same key.",

@@ -37,7 +37,8 @@ class TenantTransaction:
         except Resolver404:
             return self.get_response(request)
         if getattr(match.func, "is_public", False) or request.path_info.startswith("/static/"):
-            return self.get_response(request)
+            with rls.seeing(rls.SERVER):
+                return self.get_response(request)
         if request.path_info.startswith("/api/"):
             return self.by_session(request)
         return self.as_member(request, str(match.kwargs.get("slug", "")))
@@ -74,8 +75,7 @@ class TenantTransaction:
             # A team that exists and one that does not look the same to a stranger.
             return error_page(request, problems.Problem(404, "not_found", "There is nothing at this address."))
         tenant_pk, member_pk = found
-        with transaction.atomic():
-            rls.bind(tenant_pk)
+        with rls.seeing(rls.SERVER), rls.tenant_scope(tenant_pk):
             member = Member.objects.select_related("tenant", "user").get(pk=member_pk)
         request.member = member  # type: ignore[attr-defined]
         actor = member_actor(member, ip=client_ip(request), request_id=request.request_id)  # type: ignore[attr-defined]
@@ -86,14 +86,15 @@ def bound(request: HttpRequest, actor: Actor, tenant: Tenant, answer: Callable[[
     """The answer, made in a transaction bound to the tenant. A refusal is audited in a transaction of its own."""
     request.tenant = tenant  # type: ignore[attr-defined]
     request.actor = actor  # type: ignore[attr-defined]
-    with rls.Work(actor.tenant_pk) as work:
-        request.work = work  # type: ignore[attr-defined]
-        response = answer()
-        if response.status_code >= 400:
-            transaction.set_rollback(True)
-    if response.status_code == 403 and hasattr(request, "refused"):
-        with rls.tenant_scope(actor.tenant_pk):
-            audit.record(actor, request.refused, request.path_info, outcome="refused")
+    with rls.seeing(actor.sight):
+        with rls.Work(actor.tenant_pk) as work:
+            request.work = work  # type: ignore[attr-defined]
+            response = answer()
+            if response.status_code >= 400:
+                transaction.set_rollback(True)
+        if response.status_code == 403 and hasattr(request, "refused"):
+            with rls.tenant_scope(actor.tenant_pk):
+                audit.record(actor, request.refused, request.path_info, outcome="refused")
     return response
 
 
@@ -112,6 +113,7 @@ def entering_key(environ: dict[str, Any]) -> bytes:
     if "team_memory.admitted" not in environ:
         limits.admit(key_hash, limits.door_of(environ))
         environ["team_memory.admitted"] = True
+    rls.look_for_key(key_hash)
     return key_hash
 
 
