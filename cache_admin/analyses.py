@@ -12,8 +12,9 @@ from django.db import connection
 from django.utils import timezone
 
 from cache_admin import outcomes
-from cache_admin.models import Analysis, ProjectLimit
+from cache_admin.models import Analysis
 from memory import redact, tokens
+from memory.events.models import Project
 from memory.tenants import due
 from memory.tenants.access import Actor
 from memory.tenants.models import Tenant
@@ -134,7 +135,7 @@ def keep(tenant: Tenant, made: Made, *, by: Actor, project_pk: str | None) -> Ke
     if why or redact.has_secret(text):
         return Kept(why or "secret")
     bound = made.wanted.path if speaks_of(text, made.wanted.path) else ""
-    limited = project_pk is not None and ProjectLimit.objects.filter(tenant=tenant, project_id=project_pk).exists()
+    limited = project_pk is not None and Project.objects.filter(pk=project_pk, is_limited=True).exists()
     fit = redact.clean(made.content).value
     row = Analysis(
         tenant=tenant,
@@ -153,6 +154,8 @@ def keep(tenant: Tenant, made: Made, *, by: Actor, project_pk: str | None) -> Ke
         writer_key_id=by.key_pk,
     )
     stored, is_new = _insert(row)
+    if stored is None:
+        return Kept("exists")
     if made.wanted.path:
         seen = orjson.dumps([{"a": str(stored.pk), "f": made.wanted.path}]).decode()
         with connection.cursor() as cursor:
@@ -161,8 +164,11 @@ def keep(tenant: Tenant, made: Made, *, by: Actor, project_pk: str | None) -> Ke
     return Kept("stored" if is_new else "exists", stored.public_id, bool(bound))
 
 
-def _insert(row: Analysis) -> tuple[Analysis, bool]:
-    """The row, or the one that was there first; one made openly of the same content opens it to all."""
+def _insert(row: Analysis) -> tuple[Analysis | None, bool]:
+    """The row, or the one that was there first; one made openly of the same content opens it to all.
+
+    Where that one is of a project that the writer does not see, theirs is kept within its own project, or is None.
+    """
     same = Analysis.objects.filter(
         tenant=row.tenant,
         content_hash=row.content_hash,
@@ -174,8 +180,13 @@ def _insert(row: Analysis) -> tuple[Analysis, bool]:
     )
     if row.is_limited:
         same = same.filter(project=row.project)
-    made = Analysis.objects.bulk_create([row], ignore_conflicts=True)[0]
-    stored = same.first() or made
+    Analysis.objects.bulk_create([row], ignore_conflicts=True)
+    stored = same.first()
+    if stored is None and not row.is_limited and row.project_id is not None:
+        row.is_limited = True
+        return _insert(row)
+    if stored is None:
+        return None, False
     if stored.pk != row.pk and not row.is_limited and stored.project_id != row.project_id:
         Analysis.objects.filter(pk=stored.pk).update(project_id=row.project_id)
     return stored, str(stored.pk) == str(row.pk)

@@ -33,12 +33,12 @@ def report(tenant: Tenant, told: Reported, *, by: Actor) -> tuple[Incident, int]
         result = tenant.results.filter(public_id=told.result_id).first()
         if result is None or is_closed(result, by):
             raise not_found(told.result_id)
-        rows, tool = rows.filter(result=result), result.tool
+        rows, tool, place = rows.filter(result=result), result.tool, result.project_id
     elif told.key:
         entry = rows.filter(key=bytes.fromhex(told.key)).first()
         if entry is None or is_closed(entry.result, by):
             raise not_found(told.key)
-        rows, tool = rows.filter(pk=entry.pk), entry.tool
+        rows, tool, place = rows.filter(pk=entry.pk), entry.tool, entry.project_id
     else:
         raise Problem(
             400, "invalid_field", "result_id: name the answer by its result_id or its key.", field="result_id"
@@ -48,6 +48,7 @@ def report(tenant: Tenant, told: Reported, *, by: Actor) -> tuple[Incident, int]
         tenant=tenant,
         kind="report",
         tool=tool,
+        project_id=place,
         result_id_text=told.result_id or (first.result.public_id if first else ""),
         document=first.document if first else "",
         detail=redact.brief(f"{told.kind}: {told.detail}", 2_000),

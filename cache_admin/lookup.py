@@ -72,7 +72,11 @@ class Standing:
     project: str = ""
     salt: int = 0
     row: Mapping[str, Any] | None = None
-    is_limited: bool = False
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the project, or the key, may not share beyond the project."""
+        return self.state.endswith(".limited")
 
 
 @dataclass(frozen=True)
@@ -150,7 +154,6 @@ def _remember(place: tuple[bytes, str, str], about: Mapping[str, Any]) -> None:
         about["project"] or "",
         about["salt"],
         about["policy"],
-        about["is_limited"],
     )
 
 

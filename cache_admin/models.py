@@ -85,19 +85,6 @@ class ToolPolicy(TenantOwned):
         return self.tool
 
 
-class ProjectLimit(TenantOwned):
-    """A project with rows here is open only to the members they name."""
-
-    project = models.ForeignKey(Project, models.CASCADE, db_constraint=False, related_name="limits")
-    member = models.ForeignKey(Member, models.CASCADE, db_constraint=False, related_name="+")
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["project", "member"], name="a_member_is_let_in_once")]
-
-    def __str__(self) -> str:
-        return f"{self.project_id} {self.member_id}"
-
-
 class Content(TenantOwned):
     """A full text, addressed by its SHA-256: equal results of a team are kept once."""
 
@@ -288,6 +275,7 @@ class Incident(TenantOwned):
     result_id_text = models.CharField(max_length=100, blank=True)
     detail = models.TextField(blank=True)
     document = models.TextField(blank=True)
+    project = models.ForeignKey(Project, models.SET_NULL, null=True, db_constraint=False, related_name="+")
     reporter = models.ForeignKey(Member, models.SET_NULL, null=True, db_constraint=False, related_name="+")
     at = models.DateTimeField(auto_now_add=True)
 
@@ -334,7 +322,7 @@ class Analysis(TenantOwned):
     tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="analyses")
     public_id = models.CharField(max_length=100, default=analysis_id)
     project = models.ForeignKey(Project, models.SET_NULL, null=True, db_constraint=False, related_name="analyses")
-    # An analysis out of a limited project stays there, even when the project's row is gone.
+    # Shared within its project only: it was limited, or the key that wrote it was.
     is_limited = models.BooleanField(default=False)
     content_hash = models.CharField(max_length=100)
     analysis_type = models.CharField(max_length=100)
@@ -414,6 +402,7 @@ class Pair(TenantOwned):
     tool = models.CharField(max_length=200)
     asked = models.TextField()
     matched = models.TextField()
+    project = models.ForeignKey(Project, models.SET_NULL, null=True, db_constraint=False, related_name="+")
     score = models.FloatField()
     guard = models.CharField(max_length=20, blank=True)
     was_served = models.BooleanField(default=False)
@@ -440,6 +429,7 @@ class Decision(TenantOwned):
     tool = models.CharField(max_length=200)
     asked = models.TextField()
     matched = models.TextField(blank=True)
+    project = models.ForeignKey(Project, models.SET_NULL, null=True, db_constraint=False, related_name="+")
     score = models.FloatField(null=True)
     threshold = models.FloatField()
     outcome = models.CharField(max_length=30)

@@ -101,11 +101,8 @@ def readable(tenant: Tenant, result_id: str, *, by: Actor) -> tuple[Result, str]
 
 
 def is_closed(result: Result, by: Actor) -> bool:
-    """Whether the result is another member's own, or comes from a project that is open to others only."""
-    if result.is_private and str(result.owner_id) != by.member_pk:
-        return True
-    limits = result.project.limits.all() if result.project is not None else []
-    return bool(limits) and not any(str(limit.member_id) == by.member_pk for limit in limits)
+    """Whether the result is another member's own. One of a project that is hidden from them is not there at all."""
+    return result.is_private and str(result.owner_id) != by.member_pk
 
 
 def shown_text(result: Result, text: str) -> str:

@@ -11,7 +11,7 @@ from django.db.models import Count, F, Max, Q, QuerySet, Sum
 from django.utils import timezone
 
 from cache_admin import charts
-from cache_admin.models import Analysis, AnalysisPath, Decision, Entry, Incident, Lookup, Pair, ProjectLimit
+from cache_admin.models import Analysis, AnalysisPath, Decision, Entry, Incident, Lookup, Pair
 from cache_admin.pairs import Judged, curve
 from memory.events.models import Project
 from memory.tenants.access import Actor
@@ -48,16 +48,9 @@ class Inputs:
     environment: str
 
 
-def closed_projects(actor: Actor) -> "QuerySet[ProjectLimit, Any]":
-    """Projects that are open to others only."""
-    mine = ProjectLimit.objects.filter(member_id__in=filter(None, [actor.member_pk])).values("project_id")
-    return ProjectLimit.objects.exclude(project_id__in=mine).values("project_id")
-
-
 def entries(tenant: Tenant, asked: Asked, *, by: Actor) -> "QuerySet[Entry]":
     """Stored answers that this member may see, the newest first."""
     rows = tenant.cache_entries.filter(Q(result__is_private=False) | Q(result__owner_id=by.member_pk))
-    rows = rows.filter(Q(project__isnull=True) | ~Q(project_id__in=closed_projects(by)))
     if asked.tool:
         rows = rows.filter(tool=asked.tool)
     if asked.writer.startswith("key_"):
@@ -79,7 +72,7 @@ def entry(tenant: Tenant, key_hex: str, *, by: Actor) -> Entry | None:
 
 
 def hidden(tenant: Tenant, *, by: Actor) -> int:
-    """How many entries are other members' own, or of projects closed to this one."""
+    """How many entries are other members' own."""
     return tenant.cache_entries.count() - entries(tenant, Asked(), by=by).count()
 
 
@@ -143,7 +136,7 @@ def may_read(document: str, actor: Actor) -> bool:
     if kind == "member":
         return value == actor.member_pk
     if kind == "project" and is_key(value):
-        return not closed_projects(actor).filter(project_id=value).exists()
+        return Project.objects.filter(pk=value).exists()
     return True
 
 
@@ -154,20 +147,14 @@ def incidents(tenant: Tenant) -> "QuerySet[Incident]":
 
 def analyses(tenant: Tenant, *, by: Actor) -> "QuerySet[Analysis]":
     """Stored analyses that this member may see, the last used first."""
-    shut = closed_projects(by)
     rows = tenant.analyses.filter(Q(is_limited=False) | Q(project__isnull=False))
-    return (
-        rows.filter(Q(project__isnull=True) | ~Q(project_id__in=shut))
-        .select_related("writer__user", "writer_key", "project")
-        .order_by("-last_used_at", "-pk")
-    )
+    return rows.select_related("writer__user", "writer_key", "project").order_by("-last_used_at", "-pk")
 
 
 def hot_files(tenant: Tenant, *, by: Actor, most: int = HOT) -> list[dict[str, Any]]:
     """Paths whose content was analysed, the most asked for first, with how many contents each had."""
     rows = (
         AnalysisPath.objects.filter(analysis__in=analyses(tenant, by=by).order_by().values("pk"))
-        .filter(Q(project__isnull=True) | ~Q(project_id__in=closed_projects(by)))
         .order_by()
         .values("path", "project__name")
         .annotate(asked=Sum("uses"), contents=Count("analysis__content_hash", distinct=True), last=Max("last_at"))
@@ -202,7 +189,7 @@ def tools(tenant: Tenant) -> list[str]:
 
 def projects(tenant: Tenant, *, by: Actor) -> Sequence[Project]:
     """Projects that may be chosen from, by name."""
-    return list(tenant.projects.current().exclude(pk__in=closed_projects(by)).order_by("name", "pk"))
+    return list(tenant.projects.current().order_by("name", "pk"))
 
 
 def waiting_by_tool(tenant: Tenant) -> dict[str, int]:

@@ -135,6 +135,7 @@ def _log(asked: Asked, answer: Answer, outcome: str, best: Near | None = None) -
     Decision.objects.create(
         tenant_id=answer.standing.tenant,
         tool=asked.call.tool,
+        project_id=answer.standing.project or None,
         asked=asked.question,
         matched=best.asked if best else "",
         score=best.score if best else None,
@@ -152,7 +153,8 @@ def _for_review(asked: Asked, answer: Answer, best: Near, why: str, *, is_served
         "matched": best.asked,
     }
     if not Pair.objects.filter(**same).exists():
-        Pair.objects.create(**same, score=best.score, guard=why, was_served=is_served)
+        place = answer.standing.project or None
+        Pair.objects.create(**same, project_id=place, score=best.score, guard=why, was_served=is_served)
         weekly.expect(answer.standing.tenant)
 
 

@@ -134,7 +134,7 @@ def _entry(tenant: Tenant, flight: Flight, lease: str, result: Result, written: 
     # Absolute, from when the tool may have read what it answers. What a writer says of its run is no bound: between
     # the end of the tool and this store a laptop may have slept for hours.
     made_at = leased_at(lease)
-    entry = Entry.objects.create(
+    entry = Entry(
         tenant=tenant,
         key=flight.key,
         identity=bytes.fromhex(inputs["identity"]),
@@ -149,6 +149,8 @@ def _entry(tenant: Tenant, flight: Flight, lease: str, result: Result, written: 
         duration_ms=written.duration_ms,
         expires_at=made_at + timedelta(seconds=ttl) if ttl else None,
     )
+    with transaction.atomic():
+        entry.save(force_insert=True)
     EntryPath.objects.bulk_create([EntryPath(tenant=tenant, entry=entry, path=path) for path in inputs["paths"]])
     return entry
 
@@ -166,6 +168,7 @@ def _compared(
         tenant=tenant,
         kind=kind,
         tool=old.tool,
+        project_id=old.project_id,
         result_id_text=old.result.public_id,
         document=old.document,
         detail="The tool gave another answer under the same key.",

@@ -10,7 +10,7 @@ from django.utils import timezone
 from cache_admin import policies, projects
 from cache_admin.keys import Call, tool_key
 from cache_admin.lookup import holds_secret
-from cache_admin.models import Entry, Flight, ProjectLimit
+from cache_admin.models import Entry, Flight
 from cache_admin.normalize import NotKeyable, normal
 from cache_admin.policy import InvalidPolicy, Policy, place_ref, scope_ref
 from cache_admin.seen import pretty
@@ -72,7 +72,7 @@ def attempt(tenant: Tenant, policy: Policy, call: Call, *, project: str, thread:
     found = projects.pk_of(tenant, project, by=by)
     place = found or (f"name:{project}" if project else "")
     try:
-        is_limited = found is not None and ProjectLimit.objects.filter(tenant=tenant, project_id=found).exists()
+        is_limited = found is not None and tenant.projects.filter(pk=found, is_limited=True).exists()
         kind = "project" if policy.scope == "team" and is_limited else policy.scope
         scope = scope_ref(kind, member=by.member_pk or "", thread=thread, project=place)
         beside = place_ref(kind, project=place, content_hash=call.content_hash, is_limited=is_limited)

@@ -30,6 +30,7 @@ from memory.notes import shown
 from memory.notes.models import Proposal
 from memory.notes.reach import PRIVATE
 from memory.recall.models import Telling, ToldNote
+from memory.tenants import rls
 from memory.tenants.access import Actor
 from memory.tenants.models import Tenant
 
@@ -223,8 +224,12 @@ def with_tellings(events: list[Any], told: list[Telling]) -> list[Any]:
 
 
 def looks(tenant: Tenant) -> list[Gardening]:
-    """The gardener's latest looks, the newest first."""
-    return list(tenant.gardenings.order_by("-started_at", "-pk")[:10])
+    """The gardener's latest looks, the newest first. What it says names folders, for who sees every project alone."""
+    rows = list(tenant.gardenings.order_by("-started_at", "-pk")[:10])
+    if not rls.sees_all():
+        for row in rows:
+            row.told = ""
+    return rows
 
 
 def shown_change(change: Change) -> shown.Change:

@@ -16,9 +16,11 @@ from memory.notes.diff import Conflict, merge3
 from memory.notes.models import Note, Proposal, Revision
 from memory.notes.publish import digest, supersede
 from memory.notes.review import Draft
+from memory.problems import project_closed
 from memory.tenants import access, audit
 from memory.tenants.access import Actor
 from memory.tenants.models import Tenant
+from memory.tenants.rls import unlimited
 
 DONE: Final = frozenset({"undone", "withdrawn", "proposed", "kept"})
 
@@ -47,6 +49,11 @@ def undo(run: Run, *, by: Actor) -> list[Undone]:
         raise NotFinished(run.public_id)
     if run.replays_id is not None:
         raise NothingToUndo(run.public_id)
+    with unlimited():
+        every = run.changes.count()
+    if every != run.changes.count():
+        # Half of it undone would be called undone, and the other half be nobody's.
+        raise project_closed()
     with transaction.atomic():
         rows = list(run.changes.exclude(undo__in=DONE).select_related("proposal__note").order_by("-pk"))
         found = [_one(change, by) for change in rows]

@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse, RawPostDataException
+from psycopg.errors import InsufficientPrivilege
 from rest_framework import exceptions
 from rest_framework.response import Response
 
@@ -92,8 +93,22 @@ def disk_full() -> Problem:
     )
 
 
+def project_closed() -> Problem:
+    """403 for a write into a project that is hidden from the writer. It does not say which."""
+    detail = "This belongs to a project that you or your key may not see, so nothing was written. Ask an admin."
+    return Problem(403, "project_closed", detail)
+
+
+def is_project_limit(exc: BaseException) -> bool:
+    """Whether the database refused a row of a project that is hidden from the writer (see tenants/rls.py)."""
+    fault = exc if isinstance(exc, InsufficientPrivilege) else exc.__cause__
+    return isinstance(fault, InsufficientPrivilege) and '"project_limit"' in str(fault)
+
+
 def from_exception(exc: BaseException) -> Problem | None:
     """The problem an exception stands for; None means: a fault of ours, let it rise."""
+    if is_project_limit(exc):
+        return project_closed()
     match exc:
         case Problem():
             return exc

@@ -90,6 +90,7 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "dream_replay": ("post", "dream", {"model": "distill"}),
     "event_again": ("post", "event", {}),
     "project_merge": ("post", "project", {"into": "{project}"}),
+    "project_limit": ("post", "project", {"for": "some"}),
     "project_map": ("post", "project", {"root": "/srv/somewhere"}),
     "key_revoke": ("post", "key", {}),
     "key_rotate": ("post", "key", {"overlap": "1"}),

@@ -26,7 +26,7 @@ CREATE INDEX cache_questions_nearest ON cache_admin_question USING hnsw ((embedd
 # has it right, a lookup is one round trip.
 STANDING = r"""
 CREATE FUNCTION cache_standing(owner uuid, who uuid, asked_tool text, asked_project text, asked_remote text)
-RETURNS TABLE (state text, policy jsonb, salt int, project uuid, is_limited boolean)
+RETURNS TABLE (state text, policy jsonb, salt int, project uuid)
 LANGUAGE plpgsql STABLE SECURITY INVOKER SET search_path = pg_catalog, public AS $$
 #variable_conflict use_column
 DECLARE
@@ -34,7 +34,6 @@ DECLARE
   kept int;
   found_project uuid;
   merged uuid;
-  limited boolean := false;
 BEGIN
   SELECT p.* INTO row FROM cache_admin_toolpolicy p WHERE p.tool = asked_tool AND p.tenant_id = owner;
   SELECT s.salt INTO kept FROM cache_admin_cachesetting s WHERE s.tenant_id = owner;
@@ -46,15 +45,14 @@ BEGIN
         WHERE r.tenant_id = owner AND r.kind = 'remote' AND r.place = asked_remote;
     END IF;
     found_project := coalesce(merged, found_project);
-    limited := EXISTS (SELECT FROM cache_admin_projectlimit l WHERE l.project_id = found_project);
-    IF limited AND NOT EXISTS (SELECT FROM cache_admin_projectlimit l WHERE l.project_id = found_project AND l.member_id = who) THEN
+    IF EXISTS (SELECT FROM cache_admin_projectlimit l WHERE l.project_id = found_project)
+       AND NOT EXISTS (SELECT FROM cache_admin_projectlimit l WHERE l.project_id = found_project AND l.member_id = who) THEN
       found_project := NULL;
-      limited := false;
     END IF;
   END IF;
   RETURN QUERY SELECT concat_ws('.', owner, who, coalesce(row.id::text, '-'), coalesce(row.revision, 0), coalesce(kept, 0),
-      coalesce(found_project::text, '-'), CASE WHEN limited THEN 'limited' END),
-    CASE WHEN row.id IS NULL THEN NULL ELSE to_jsonb(row) END, coalesce(kept, 0), found_project, limited;
+      coalesce(found_project::text, '-')),
+    CASE WHEN row.id IS NULL THEN NULL ELSE to_jsonb(row) END, coalesce(kept, 0), found_project;
 END $$;
 """
 
@@ -92,8 +90,7 @@ BEGIN
   SELECT * INTO standing FROM cache_standing(login.tenant_id, login.member_pk, asked_tool, a ->> 'project', a ->> 'remote');
   IF standing.state IS DISTINCT FROM a ->> 'state' THEN
     RETURN QUERY SELECT 'renew', '', jsonb_build_object('tenant', login.tenant_id, 'member', login.member_pk, 'state', standing.state,
-      'policy', standing.policy, 'salt', standing.salt, 'project', standing.project,
-      'is_limited', standing.is_limited), NULL::bytea;
+      'policy', standing.policy, 'salt', standing.salt, 'project', standing.project), NULL::bytea;
     RETURN;
   END IF;
   UPDATE tenants_agentkey SET last_used_at = now()

@@ -38,6 +38,8 @@ class Project(TenantOwned):
     slug = models.CharField(max_length=80)
     name = models.CharField(max_length=200)
     merged_into = models.ForeignKey("self", models.SET_NULL, null=True, db_constraint=False, related_name="merged")
+    # Only who has a row in `access` sees it, and owners and admins.
+    is_limited = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = ProjectQuerySet.as_manager()
@@ -50,6 +52,24 @@ class Project(TenantOwned):
 
     def __str__(self) -> str:
         return self.slug
+
+
+class ProjectAccess(TenantOwned):
+    """A member who sees a limited project, by all of their keys; with `key`, by that key only."""
+
+    project = models.ForeignKey(Project, models.CASCADE, db_constraint=False, related_name="access")
+    member = models.ForeignKey(Member, models.CASCADE, db_constraint=False, related_name="+")
+    key = models.ForeignKey(AgentKey, models.CASCADE, null=True, db_constraint=False, related_name="+")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "member", "key"], name="access_is_given_once", nulls_distinct=False
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.project_id} {self.member_id} {self.key_id or 'all keys'}"
 
 
 class ProjectRoot(TenantOwned):

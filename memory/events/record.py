@@ -67,8 +67,8 @@ class Arrival(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """What became of an arrival: `new`, `repeat`, `conflict` (its given key holds another body), or `deleted` (its
-    session was: nothing is kept).
+    """What became of an arrival: `new`, `repeat`, `conflict` (its given key holds another body), `deleted` (its
+    session was: nothing is kept), or `closed` (it belongs to a project that the key may not work in: nothing is kept).
     """
 
     outcome: str
@@ -113,6 +113,13 @@ def store(tenant_pk: str, member_pk: str | None, arrivals: Sequence[Arrival]) ->
         (tenant_pk, member_pk, tenant_pk, member_pk, batch.sessions, batch.events, batch.bodies),
     )
     return [Recorded._make(row[1:]) for row in sorted(rows, key=_ordinal)]
+
+
+def is_closed(tenant_pk: str, key_pk: str | None, home: Home) -> bool:
+    """Whether a session is, or would be, in a project that is closed to who looks in the bound transaction."""
+    [session] = orjson.loads(_Batch.alone(home))
+    asked = (tenant_pk, key_pk, _json(session))
+    return bool(trip.rows("SELECT place_is_closed(%t::uuid, %t::uuid, %t::jsonb)", asked)[0][0])
 
 
 def opened(tenant_pk: str, member_pk: str | None, home: Home) -> str:

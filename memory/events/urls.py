@@ -15,5 +15,6 @@ page_patterns = [
     path("events/<str:public_id>/payload/", views.event_payload, name="event_payload"),
     path("projects/", views.project_list, name="projects"),
     path("projects/<str:public_id>/merge/", views.project_merge, name="project_merge"),
+    path("projects/<str:public_id>/limit/", views.project_limit, name="project_limit"),
     path("projects/<str:public_id>/map/", views.project_map, name="project_map"),
 ]

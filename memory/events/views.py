@@ -5,11 +5,12 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_GET, require_POST
 
-from memory.events import bodies, projects, reading
+from memory.events import bodies, limits, projects, reading
 from memory.events.models import Event, Project
 from memory.events.places import normal_remote, normal_root
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs
+from memory.tenants.proof import recently
 
 
 @require_GET
@@ -36,8 +37,13 @@ def project_list(request: TenantRequest, slug: str) -> HttpResponse:
 
 
 def show_projects(request: TenantRequest, *, problem: str = "", status: int = 200) -> HttpResponse:
+    shown = list(reading.projects(request.tenant))
+    if request.actor.may("project.limit"):
+        seats = limits.seats(request.tenant, shown)
+        for one in shown:
+            one.seats = seats[one.pk]  # type: ignore[attr-defined]
     context = {
-        "projects": reading.projects(request.tenant),
+        "projects": shown,
         "likely": projects.likely_same(request.tenant.projects.all()),
         "problem": problem,
     }
@@ -77,3 +83,30 @@ def project_map(request: TenantRequest, slug: str, public_id: str) -> HttpRespon
     except projects.PlaceTaken as exc:
         return show_projects(request, problem=str(exc), status=409)
     return show_projects(request) if request.htmx else redirect("projects", slug)
+
+
+@require_POST
+@needs("project.limit")
+@recently
+def project_limit(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
+    """Say who sees a project: the whole team, or the ticked members and keys."""
+    project = the_project(request, public_id)
+    if request.POST.get("for") == "all":
+        change = limits.open_to_all(project, by=request.actor)
+    else:
+        members = request.tenant.members.current().filter(public_id__in=request.POST.getlist("members"))
+        keys = request.tenant.keys.filter(public_id__in=request.POST.getlist("keys"), member__removed_at__isnull=True)
+        change = limits.limit(project, list(members), named_keys=list(keys), by=request.actor)
+    messages.success(request, _told(project, change))
+    return show_projects(request) if request.htmx else redirect("projects", slug)
+
+
+def _told(project: Project, change: limits.Change) -> str:
+    said = [f"{project.name} is open to the whole team."]
+    if project.is_limited:
+        said = [f"{project.name} is limited: only those who are ticked see it, and owners and admins."]
+    if change.lost:
+        said.append(f"No longer seen by {', '.join(change.lost)}, from now on.")
+    if change.gained:
+        said.append(f"Seen again by {', '.join(change.gained)}.")
+    return " ".join(said)

@@ -19,6 +19,7 @@ from memory.problems import Problem
 from memory.tenants import trip
 from memory.tenants.door import PAGE_POLICY, DatabaseAway, away
 from memory.tenants.middleware import entering_key
+from memory.tenants.rls import seeing
 
 THREADS: Final = "/api/v1/threads/"
 TRIGGERS: Final = "/api/v1/triggers"
@@ -35,6 +36,10 @@ class GraphLane:
         self.application = application
 
     def __call__(self, environ: Environment, start_response: Any) -> Iterable[bytes]:
+        with seeing(None):
+            return self._taken(environ, start_response)
+
+    def _taken(self, environ: Environment, start_response: Any) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
         if not path.startswith((THREADS, TRIGGERS)) or "\0" in path:
             return self.application(environ, start_response)

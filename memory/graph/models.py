@@ -35,6 +35,9 @@ class Thread(TenantOwned):
     title = models.TextField(blank=True)
     state = models.CharField(max_length=20, default="open")
     summary = models.TextField(blank=True)
+    # The project whose git remote the key names, put here by the database whenever the one or the other changes; null
+    # is the team's. By its key, for projects live on a higher rung.
+    project_pk = models.UUIDField(null=True, db_column="project_id", editable=False)
     last_seq = models.BigIntegerField(default=0)
     trigger_count = models.BigIntegerField(default=0)
     worker_count = models.BigIntegerField(default=0)

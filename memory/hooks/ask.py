@@ -2,12 +2,12 @@
 
 from django.db import transaction
 
-from memory.events.record import Arrival, opened, store
+from memory.events.record import Arrival, is_closed, opened, store
 from memory.hooks import tell
 from memory.hooks.receive import Call, arrivals
 from memory.recall import awaited
 from memory.tenants.access import Actor, require
-from memory.tenants.rls import tenant_scope
+from memory.tenants.rls import seeing, tenant_scope, unlimited
 
 
 def told_without_event(actor: Actor, call: Call) -> tuple[Arrival, str | None]:
@@ -19,9 +19,12 @@ def told_without_event(actor: Actor, call: Call) -> tuple[Arrival, str | None]:
     [arrival] = arrivals([call])
     if not tell.may_be_told(arrival):
         return arrival, None
-    with tenant_scope(actor.tenant_pk):
+    with seeing(actor.sight), tenant_scope(actor.tenant_pk):
+        if is_closed(actor.tenant_pk, actor.key_pk, arrival.home):
+            return arrival, None
         # The session's lock: of two that ask for one event, the second finds what the first was told.
-        session_pk = opened(actor.tenant_pk, actor.member_pk, arrival.home)
+        with unlimited():
+            session_pk = opened(actor.tenant_pk, actor.member_pk, arrival.home)
         if (before := awaited.known(arrival.key)) is not None:
             return arrival, before.text if str(before.member_id) == actor.member_pk else None
         text, is_kept = _as_if_stored(actor, arrival, session_pk)
@@ -37,7 +40,8 @@ def _as_if_stored(actor: Actor, arrival: Arrival, session_pk: str) -> tuple[str 
     waits now. What is told is worked out as if it were stored, and all but the telling is taken back.
     """
     point = transaction.savepoint()
-    [row] = store(actor.tenant_pk, actor.member_pk, [arrival])
+    with unlimited():
+        [row] = store(actor.tenant_pk, actor.member_pk, [arrival])
     if row.outcome == "new":
         awaited.go_on(session_pk, renews=arrival.renews)
     text = tell.telling(arrival, row)

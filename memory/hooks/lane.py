@@ -20,6 +20,7 @@ from memory.hooks.payloads import Told, known_client
 from memory.problems import Problem
 from memory.tenants.door import PAGE_POLICY, DatabaseAway, away
 from memory.tenants.middleware import entering_key
+from memory.tenants.rls import seeing
 
 PREFIX: Final = "/api/v1/hooks/"
 Environment = dict[str, Any]
@@ -33,6 +34,10 @@ class HookLane:
         self.application = application
 
     def __call__(self, environ: Environment, start_response: Any) -> Iterable[bytes]:
+        with seeing(None):
+            return self._answered(environ, start_response)
+
+    def _answered(self, environ: Environment, start_response: Any) -> Iterable[bytes]:
         size = _plain_size(environ)
         if size is None:
             return self.application(environ, start_response)
@@ -76,7 +81,7 @@ def _taken(environ: Environment, body: bytes, request_id: str) -> tuple[list[tup
         arrival, row = take.take(key_hash, call)
     except (Problem, UnknownKey, MayNotRecord):
         return None
-    if row.outcome in ("conflict", "deleted"):
+    if row.outcome in ("conflict", "deleted", "closed"):
         return None
     text = orjson.dumps(answer(arrival.home.client, arrival.kind, tell.telling(arrival, row)))
     headers = {

@@ -243,7 +243,22 @@ def refusal(arrival: Arrival, row: Recorded) -> Problem | None:
     if row.outcome == "deleted":
         detail = "This session was deleted: nothing more of it is kept. Start a new session to record again."
         return Problem(410, "session_deleted", detail, id=row.session_id)
+    if row.outcome == "closed":
+        return project_closed()
     return conflict(row) if is_conflict(arrival, row) else None
+
+
+def project_closed() -> Problem:
+    """403, and not a word of which project: whoever may not see it learns no more than that this key is not let in.
+
+    The hook client keeps what is refused with 403 and brings it by a batch, which refuses its line by this code. Then
+    the line stands in the client's refused.log, whole: nothing is lost, and no hook fails.
+    """
+    detail = (
+        "This key may not record in the project of this place. Nothing was stored. An admin opens the project to the"
+        " key or its member on the page Projects; a key with a list of projects of its own works in those alone."
+    )
+    return Problem(403, "project_closed", detail)
 
 
 def conflict(row: Recorded) -> Problem:

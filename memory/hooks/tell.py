@@ -21,7 +21,7 @@ _STARTS_LATE: Final = ("cursor", "gemini_cli")
 
 def telling(arrival: Arrival, row: Recorded) -> str | None:
     """The text to tell, or None. It runs in a transaction of its own: no fault here may lose the event."""
-    if not may_be_told(arrival) or row.outcome == "deleted":
+    if not may_be_told(arrival) or row.outcome in ("deleted", "closed"):
         return None
     try:
         if _has_nothing_to_say(arrival, row):

@@ -25,6 +25,11 @@ TOOLS: Final[dict[str, Tool]] = {
 
 def call(tool: Tool, given: Mapping[str, Any], *, by: Caller) -> dict[str, Any]:
     """The tool's answer. Raises Problem, for every fault there may be; its transaction is gone then."""
+    with rls.seeing(by.actor.sight):
+        return _answered(tool, given, by)
+
+
+def _answered(tool: Tool, given: Mapping[str, Any], by: Caller) -> dict[str, Any]:
     try:
         return _called(tool, given, by)
     except Refused as refused:

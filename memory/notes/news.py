@@ -21,7 +21,7 @@ from memory.notes.models import Comment, NewsChoice, Notice, Proposal
 from memory.tenants import access, audit, choices, due, outbox, outgoing
 from memory.tenants.access import Actor, member_actor
 from memory.tenants.models import Member, Setting, Tenant
-from memory.tenants.rls import tenant_scope
+from memory.tenants.rls import Sight, as_seen_by, tenant_scope
 
 TASK: Final = "news"
 MAIL, SLACK = "mail", "slack"
@@ -195,7 +195,8 @@ def _put(tenant: Tenant, members: Iterable[Member], news: Notice) -> None:
         for way in ways:
             pace = own.get((str(one.pk), way), _default(news.kind, way))
             # A channel is read by more than the member: what is private is never posted there.
-            is_private = way == SLACK and news.proposal.note.member_id is not None
+            note = news.proposal.note
+            is_private = way == SLACK and (note.member_id is not None or reach.is_limited(note))
             if pace == "never" or is_private or (str(one.pk), way) in quiet:
                 continue
             said = {"kind": news.kind, "occasion": news.occasion, "proposal": news.proposal, "comment": news.comment}
@@ -262,16 +263,21 @@ def _still_news(notices: Sequence[Notice]) -> list[Notice]:
     """Those that still say something to their member, who still may see it."""
     seen: dict[str, set[str]] = {}
     for member_pk in {str(one.member_id) for one in notices}:
-        asked = [one.proposal_id for one in notices if str(one.member_id) == member_pk]
-        seen[member_pk] = {
-            str(pk) for pk in reach.proposals(member_pk).filter(pk__in=asked).values_list("pk", flat=True)
-        }
+        mine = [one for one in notices if str(one.member_id) == member_pk]
+        asked = [one.proposal_id for one in mine]
+        # By what they see of the team's projects now: a project may have been limited since.
+        with as_seen_by(Sight(member_pk), str(mine[0].tenant_id)):
+            seen[member_pk] = {
+                str(pk) for pk in reach.proposals(member_pk).filter(pk__in=asked).values_list("pk", flat=True)
+            }
     return [one for one in notices if str(one.proposal_id) in seen[str(one.member_id)] and _is_news(one)]
 
 
 def _is_news(one: Notice) -> bool:
     member, proposal = one.member, one.proposal
     if member.removed_at is not None or not member.user.is_active:
+        return False
+    if one.channel == SLACK and reach.is_limited(proposal.note):
         return False
     if one.kind == "comment":
         return one.comment is not None and one.comment.removed_at is None

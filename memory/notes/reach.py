@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
+from memory.events.models import Project
+from memory.notes import paths
 from memory.notes.models import Note, NoteQuerySet, Proposal, ProposalQuerySet
 from memory.tenants.access import Actor
 from memory.tenants.models import Member
@@ -57,3 +59,11 @@ def proposals(member_pk: str | None) -> ProposalQuerySet:
 
 def _team() -> NoteQuerySet:
     return Note.objects.filter(member__isnull=True)
+
+
+def is_limited(note: Note) -> bool:
+    """Whether the note is of a project that not all of the team sees."""
+    slug = paths.project_slug(paths.NotePath(note.path, note.path_key)) or ""
+    named = Q(slug=slug) | Q(merged__slug=slug)
+    own = Q(pk=note.project_id) | Q(merged=note.project_id) if note.project_id else Q(pk__in=[])
+    return Project.objects.filter(named | own, tenant_id=note.tenant_id, is_limited=True).exists()

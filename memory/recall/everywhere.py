@@ -16,6 +16,7 @@ from memory.recall.looks import Key, Look, Reach
 from memory.recall.scope import same_project, within_reach
 from memory.recall.search import Question
 from memory.recall.shown import Record
+from memory.tenants.rls import unlimited
 
 DEPTH: Final = 100  # hits of each voice that are put in order
 ENOUGH_SHARE: Final = 0.2
@@ -59,7 +60,8 @@ class Hit:
 
 def find(asked: Asked, *, limit: int, by: Embedder | None = None) -> list[Hit]:
     """The records that fit, best first: those the question names, then by words and meaning together."""
-    entries.absorb(asked.reach.tenant_pk)
+    with unlimited():
+        entries.absorb(asked.reach.tenant_pk)
     question = Question.of(asked.q)
     named = {(one.kind, one.pk): one.why for one in exact.named(asked.q, asked.reach, asked.notes)}
     by_words = _by_words(asked.reach, question)

@@ -9,7 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 
 from memory.tenants.models import Member, Tenant
-from memory.tenants.rls import Work
+from memory.tenants.rls import SERVER, Sight, Work
 
 EVERYONE: Final = frozenset({"owner", "admin", "reviewer", "member", "viewer"})
 WRITERS: Final = frozenset({"owner", "admin", "reviewer", "member"})
@@ -42,6 +42,7 @@ MAY: Final[dict[str, frozenset[str]]] = {
     "graph.delete": ADMINS | AGENT,
     "project.read": EVERYONE | AGENT,
     "project.edit": ADMINS,
+    "project.limit": ADMINS,
     "dream.read": EVERYONE | AGENT,
     "cache.read": EVERYONE | AGENT,
     "cache.use": WRITERS | AGENT,
@@ -90,6 +91,11 @@ class Actor:
     scopes: frozenset[str] = field(default_factory=frozenset)
     ip: str = ""
     request_id: str = ""
+
+    @property
+    def sight(self) -> Sight:
+        """Who looks where this actor acts; a dream and a command see as the server does."""
+        return Sight(self.member_pk, self.key_pk) if self.member_pk else SERVER
 
     def may(self, action: str) -> bool:
         """True where the table allows the action; an unknown action is a KeyError, never a yes."""

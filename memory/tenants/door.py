@@ -14,6 +14,7 @@ from django.urls import Resolver404, ResolverMatch, resolve
 from psycopg.errors import DiskFull
 
 from memory import ids, logs, problems
+from memory.tenants import rls
 from memory.tenants.access import Actor, Refused
 from memory.tenants.middleware import Next, Response, bound, key_actor
 from memory.tenants.models import Tenant
@@ -88,10 +89,11 @@ class Door:
         # Views answer GET; whoever asks by HEAD gets the head of that.
         is_head = request.method == "HEAD"
         request.method = "GET" if is_head else request.method
-        if request.path_info.startswith("/api/") or request.path_info in ("/api", "/mcp"):
-            response = self.as_problem(self.program(request))
-        else:
-            response = self.get_response(request)
+        with rls.seeing(None):
+            if request.path_info.startswith("/api/") or request.path_info in ("/api", "/mcp"):
+                response = self.as_problem(self.program(request))
+            else:
+                response = self.get_response(request)
         if request.resolver_match is not None:
             # For whoever counts requests by route: the environment is all that the server sees of this.
             request.META["team_memory.route"] = request.resolver_match.route
@@ -108,7 +110,10 @@ class Door:
         except Resolver404:
             return HttpResponse(status=404)
         request.resolver_match = match
-        if getattr(match.func, "is_public", False) or getattr(match.func, "is_hot", False):
+        if getattr(match.func, "is_public", False):
+            with rls.seeing(rls.SERVER):
+                return self.answer(request, match)
+        if getattr(match.func, "is_hot", False):
             return self.answer(request, match)
         if getattr(match.func, "takes_sessions", False) and is_by_session(request):
             return self.get_response(request)

@@ -1,5 +1,6 @@
 """What people type to get in."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -34,9 +35,18 @@ class KeyForm(forms.Form):
         choices=[("365", "a year"), ("90", "90 days"), ("30", "30 days"), ("7", "a week"), ("1", "a day")],
     )
     rate_limit = forms.IntegerField(label="Calls a minute", min_value=1, max_value=10_000_000, initial=RATE_LIMIT)
+    projects = forms.MultipleChoiceField(
+        label="Only in these projects",
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="None ticked: in all that you see. Else it neither sees other projects nor records there.",
+    )
 
-    def __init__(self, *args: Any, role: str, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, role: str, projects: Sequence[tuple[str, str]] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["projects"].choices = list(projects)  # type: ignore[attr-defined]
+        if not projects:
+            del self.fields["projects"]
         # No more than the role of whoever it belongs to.
         choices = [(scope, SCOPE_WORDS[scope]) for scope in openable_scopes(role)]
         self.fields["scopes"].choices = choices  # type: ignore[attr-defined]

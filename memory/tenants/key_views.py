@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -22,9 +23,9 @@ SHOWN = 200
 def key_list(request: TenantRequest, slug: str) -> HttpResponse:
     """The keys this person may end, with what each did this week. A POST makes one and shows its secret, once."""
     if request.method == "GET":
-        return _list(request, KeyForm(role=request.actor.role))
+        return _list(request, _form(request))
     require(request.actor, "key.create")
-    form = KeyForm(request.POST, role=request.actor.role)
+    form = _form(request, request.POST)
     if not form.is_valid():
         return _list(request, form, status=422)
     said = form.cleaned_data
@@ -34,22 +35,40 @@ def key_list(request: TenantRequest, slug: str) -> HttpResponse:
         scopes=said["scopes"],
         life=timedelta(days=int(said["days"])),
         rate_limit=said["rate_limit"],
+        only_projects=_chosen(request, said.get("projects", [])),
         by=request.actor,
     )
-    return _list(request, KeyForm(role=request.actor.role), made=made, secret=secret)
+    return _list(request, _form(request), made=made, secret=secret)
+
+
+def _form(request: TenantRequest, said: Any = None) -> KeyForm:
+    """The form of a new key, with the projects that whoever makes it sees."""
+    shown = request.tenant.projects.current().order_by("name", "slug")
+    return KeyForm(said, role=request.actor.role, projects=[(one.public_id, str(one.name)) for one in shown])
+
+
+def _chosen(request: TenantRequest, public_ids: list[str]) -> list[UUID] | None:
+    if not public_ids:
+        return None
+    return list(request.tenant.projects.filter(public_id__in=public_ids).values_list("pk", flat=True))
 
 
 def _list(request: TenantRequest, form: KeyForm, *, status: int = 200, **shown: Any) -> HttpResponse:
     week = keys.week_of(request.tenant)
     found = keys.revocable_keys(request.tenant, by=request.actor).select_related("member")
+    listed = list(found.order_by("-created_at", "-id")[:SHOWN])
+    chosen = {pk for key in listed for pk in key.only_projects or ()}
+    names = dict(request.tenant.projects.filter(pk__in=chosen).values_list("pk", "name"))
     rows = [
         {
             "key": key,
+            "is_narrow": key.only_projects is not None,
+            "projects": sorted(names[pk] for pk in key.only_projects or () if pk in names),
             "week": week.get(key.pk),
             "is_open": keys.is_open(key),
             "is_mine": str(key.member_id) == request.actor.member_pk,
         }
-        for key in found.order_by("-created_at", "-id")[:SHOWN]
+        for key in listed
     ]
     context = {
         "open_rows": [row for row in rows if row["is_open"]],
@@ -77,7 +96,7 @@ def key_rotate(request: TenantRequest, slug: str, key_id: str) -> HttpResponse:
     except keys.NotUsable:
         messages.error(request, "This key has ended, or was replaced before: make a new one, or replace that.")
         return redirect("keys", slug)
-    return _list(request, KeyForm(role=request.actor.role), made=made, secret=secret, replaced=key)
+    return _list(request, _form(request), made=made, secret=secret, replaced=key)
 
 
 @require_POST

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
@@ -61,10 +62,15 @@ def make_key(
     scopes: Sequence[str] = DEFAULT_SCOPES,
     life: timedelta = KEY_LIFE,
     rate_limit: int = RATE_LIMIT,
+    only_projects: Sequence[UUID] | None = None,
     rotated_from: AgentKey | None = None,
     by: Actor,
 ) -> tuple[AgentKey, str]:
-    """A new key of a member, and its secret, which nobody can read again. Raises Refused, ValueError."""
+    """A new key of a member, and its secret, which nobody can read again.
+
+    `only_projects` are the keys of the projects it works in; None is all that its member sees. Raises Refused,
+    ValueError.
+    """
     require(by, "key.create")
     unknown = set(scopes) - set(SCOPES)
     if unknown:
@@ -79,9 +85,11 @@ def make_key(
         scopes=sorted(scopes),
         expires_at=timezone.now() + min(life, KEY_LIFE),
         rate_limit=rate_limit,
+        only_projects=only_projects,
         rotated_from=rotated_from,
     )
-    opens = f"{key.display} {','.join(key.scopes)} {rate_limit}/min until {key.expires_at:%F}"
+    within = "" if only_projects is None else f" in {len(only_projects)} projects"
+    opens = f"{key.display} {','.join(key.scopes)} {rate_limit}/min until {key.expires_at:%F}{within}"
     audit.record(by, "key.create", key.public_id, before=rotated_from.public_id if rotated_from else "", after=opens)
     return key, secret
 
@@ -104,6 +112,7 @@ def rotate_key(key: AgentKey, *, overlap: timedelta, by: Actor) -> tuple[AgentKe
         name=key.name,
         scopes=key.scopes,
         rate_limit=key.rate_limit,
+        only_projects=key.only_projects,
         rotated_from=locked,
         by=by,
     )

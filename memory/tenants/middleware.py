@@ -37,7 +37,8 @@ class TenantTransaction:
         except Resolver404:
             return self.get_response(request)
         if getattr(match.func, "is_public", False) or request.path_info.startswith("/static/"):
-            return self.get_response(request)
+            with rls.seeing(rls.SERVER):
+                return self.get_response(request)
         if request.path_info.startswith("/api/"):
             return self.by_session(request)
         return self.as_member(request, str(match.kwargs.get("slug", "")))
@@ -76,8 +77,7 @@ class TenantTransaction:
         tenant_pk, member_pk = found
         if not entry.opens(request, tenant_pk):
             return ask_to_log_in(request)
-        with transaction.atomic():
-            rls.bind(tenant_pk)
+        with rls.seeing(rls.SERVER), rls.tenant_scope(tenant_pk):
             member = Member.objects.select_related("tenant__sign_on", "user").get(pk=member_pk)
         sign_on: SignOn | None = getattr(member.tenant, "sign_on", None)
         must = entry.is_confined(request) or (sign_on is not None and sign_on.needs(member))
@@ -92,14 +92,15 @@ def bound(request: HttpRequest, actor: Actor, tenant: Tenant, answer: Callable[[
     """The answer, made in a transaction bound to the tenant. A refusal is audited in a transaction of its own."""
     request.tenant = tenant  # type: ignore[attr-defined]
     request.actor = actor  # type: ignore[attr-defined]
-    with rls.Work(actor.tenant_pk) as work:
-        request.work = work  # type: ignore[attr-defined]
-        response = answer()
-        if response.status_code >= 400:
-            transaction.set_rollback(True)
-    if response.status_code == 403 and hasattr(request, "refused"):
-        with rls.tenant_scope(actor.tenant_pk):
-            audit.record(actor, request.refused, request.path_info, outcome="refused")
+    with rls.seeing(actor.sight):
+        with rls.Work(actor.tenant_pk) as work:
+            request.work = work  # type: ignore[attr-defined]
+            response = answer()
+            if response.status_code >= 400:
+                transaction.set_rollback(True)
+        if response.status_code == 403 and hasattr(request, "refused"):
+            with rls.tenant_scope(actor.tenant_pk):
+                audit.record(actor, request.refused, request.path_info, outcome="refused")
     return response
 
 
@@ -118,6 +119,7 @@ def entering_key(environ: dict[str, Any]) -> bytes:
     if "team_memory.admitted" not in environ:
         limits.admit(key_hash, limits.door_of(environ))
         environ["team_memory.admitted"] = True
+    rls.look_for_key(key_hash)
     return key_hash
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
@@ -70,6 +71,8 @@ class Tenant(models.Model):
     name = models.CharField(max_length=120)
     created_at = models.DateTimeField(auto_now_add=True)
     suspended_at = models.DateTimeField(null=True)
+    # Whether any of its projects is limited. The database keeps it, so that nobody else has to ask who sees what.
+    has_limits = models.BooleanField(default=False, db_default=False, editable=False)
 
     class Meta:
         constraints = [
@@ -143,6 +146,9 @@ class AgentKey(TenantOwned):
     last_used_at = models.DateTimeField(null=True)
     # Calls a minute. The default is above what one machine serves: it stops a loop across machines, and no import.
     rate_limit = models.IntegerField(default=RATE_LIMIT, db_default=RATE_LIMIT)
+    # The keys of the projects it works in; null is all that its member sees, empty is none. Projects live on a higher
+    # rung, so no foreign key stands here, and a project that is gone opens nothing.
+    only_projects = ArrayField(models.UUIDField(), null=True, blank=True)
     rotated_from = models.ForeignKey(
         "self", models.SET_NULL, null=True, db_constraint=False, db_index=False, related_name="+"
     )

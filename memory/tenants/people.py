@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from uuid import UUID
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
@@ -60,10 +61,12 @@ def found_team(
     new_link: bool = False,
     new_key: bool = False,
     scopes: Sequence[str] = DEFAULT_SCOPES,
+    projects: Sequence[str] = (),
 ) -> Founded:
     """The team called `slug` with `owner` (an e-mail address) as its owner, made where it is missing.
 
-    A new team gets a login link and an agent key; an old one only what is asked for. Raises InvalidTeam.
+    A new team gets a login link and an agent key; an old one only what is asked for. The key works in all projects, or
+    in those with these slugs. Raises InvalidTeam.
     """
     if not SLUG.fullmatch(slug):
         raise InvalidTeam(f"{slug!r} can't be a team's slug: use 1 to 60 of a-z, 0-9 and -, e.g. acme.")
@@ -81,11 +84,20 @@ def found_team(
         member, is_new = _owner(tenant, email)
         if known is None:
             audit.record(by, "member.manage", tenant.public_id, after=f"{slug}, owner {member.public_id}")
-        return Founded(
-            tenant,
-            keys.make_login_link(member, by=by) if is_new or new_link else None,
-            keys.make_key(member, name="first key", scopes=scopes, by=by)[1] if is_new or new_key else None,
-        )
+        link = keys.make_login_link(member, by=by) if is_new or new_link else None
+        if not (is_new or new_key):
+            return Founded(tenant, link, None)
+        only = _projects(tenant, projects) if projects else None
+        _, secret = keys.make_key(member, name="first key", scopes=scopes, only_projects=only, by=by)
+        return Founded(tenant, link, secret)
+
+
+def _projects(tenant: Tenant, slugs: Sequence[str]) -> list[UUID]:
+    known: dict[str, UUID] = dict(tenant.projects.current().filter(slug__in=slugs).values_list("slug", "pk"))
+    missing = sorted(set(slugs) - set(known))
+    if missing:
+        raise InvalidTeam(f"The team has no project {', '.join(missing)}. The page Projects shows the slugs.")
+    return list(known.values())
 
 
 def _owner(tenant: Tenant, email: str) -> tuple[Member, bool]:

@@ -5,6 +5,8 @@ The only ways across tenants are the functions in `CROSSINGS`; a test lists them
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from django.db import connection, transaction
@@ -39,32 +41,137 @@ CROSSINGS: Final = (
     "retention_due",
     "blank_revision",
     "redact_step",
+    "look_as",
+    "look_with",
+    "place_of_thread",
+    "place_threads",
+    "keep_access",
 )
+# What the running transaction may not see: the ids of projects, and of the names that stand in notes' paths. One list
+# of ids, empty for nearly everybody, made by `look_as` where the tenant is bound.
+# The outer cast does nothing but make one value of the sub-select, which ANY would else take for rows.
+HIDDEN: Final = "(SELECT nullif(current_setting('app.hidden', true), '')::uuid[])::uuid[]"
+NOTHING_HIDDEN: Final = "(SELECT coalesce(nullif(current_setting('app.hidden', true), ''), '{}') = '{}')"
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Who looks: a member, one of their keys, or a key of which only the SHA-256 is known yet.
+
+    `Sight()` is the server itself (tasks, dreams, commands): it sees every project.
+    """
+
+    member_pk: str | None = None
+    key_pk: str | None = None
+    key_hash: bytes | None = None
+
+
+SERVER: Final = Sight()
+_sight: ContextVar[Sight | None] = ContextVar("sight", default=SERVER)
+
+
+class Unseen(RuntimeError):
+    """A request binds a tenant before it is known who looks: nobody could say which projects are hidden."""
+
+
+@contextmanager
+def seeing(sight: Sight | None) -> Iterator[None]:
+    """All that is bound inside is bound for this one to see. None: nobody knows yet, and binding raises Unseen."""
+    token = _sight.set(sight)
+    try:
+        yield
+    finally:
+        _sight.reset(token)
+
+
+def look_for_key(key_hash: bytes) -> None:
+    """From here on the holder of this key looks, until the `seeing` around it ends."""
+    _sight.set(Sight(key_hash=key_hash))
+
+
+@contextmanager
+def as_seen_by(sight: Sight, tenant_id: str) -> Iterator[None]:
+    """Inside the server's own bound transaction: what one member sees of the team. Then the server looks again."""
+    with transaction.atomic(), seeing(sight):
+        before = bind(tenant_id)
+        yield
+        _hide(before or "{}")
+
+
+@contextmanager
+def unlimited() -> Iterator[None]:
+    """The server's own work inside a bound transaction of somebody: it sees every project, and then they look again."""
+    if sees_all():
+        with seeing(SERVER):
+            yield
+        return
+    # The savepoint: where something fails inside, the database takes the setting back with the rest.
+    with transaction.atomic(), seeing(SERVER):
+        before = _setting("app.hidden")
+        _hide("{}")
+        yield
+        _hide(before)
+
+
+def sees_all() -> bool:
+    """Whether nothing is hidden from who looks in the bound transaction."""
+    return _setting("app.hidden") in ("", "{}")
+
+
+def _setting(name: str) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT coalesce(current_setting(%s, true), '')", [name])
+        return str(cursor.fetchone()[0])
+
+
+def _hide(ids: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('app.hidden', %s, true)", [ids])
 
 
 class AlreadyBound(RuntimeError):
     """A transaction belongs to one tenant; a second one needs its own transaction."""
 
 
-def bind(tenant_id: str) -> None:
-    """Bind the running transaction to a tenant. Raises where there is no transaction, or another tenant is bound."""
+def bind(tenant_id: str) -> str | None:
+    """Bind the running transaction to a tenant, for who looks to see. Gives what was hidden in it before, None where it
+    was not bound.
+
+    Raises where there is no transaction, where another tenant is bound, and Unseen.
+    """
     if not connection.in_atomic_block:
         raise RuntimeError("bind() needs a transaction: outside one the setting would be gone at once.")
+    sight = _sight.get()
+    if sight is None:
+        raise Unseen("say who looks (rls.seeing) before a tenant is bound")
     with connection.cursor() as cursor:
-        cursor.execute("SELECT current_setting('app.tenant_id', true)")
-        bound = cursor.fetchone()[0]
+        cursor.execute("SELECT current_setting('app.tenant_id', true), current_setting('app.hidden', true)")
+        bound, hidden = cursor.fetchone()
         # SET LOCAL inside a savepoint outlives the savepoint, so a nested scope of another tenant would leak.
         if bound not in (None, "", NIL, str(tenant_id)):
             raise AlreadyBound(f"this transaction is bound to {bound}")
-        cursor.execute("SELECT set_config('app.tenant_id', %s, true)", [str(tenant_id)])
+        look, values = _look(str(tenant_id), sight)
+        cursor.execute(f"SELECT set_config('app.tenant_id', %s, true), {look}", [str(tenant_id), *values])
+    return (hidden or "{}") if bound == str(tenant_id) else None
+
+
+def _look(tenant_id: str, sight: Sight) -> tuple[str, list[Any]]:
+    if sight.key_hash is not None:
+        return "look_with(%s)", [sight.key_hash]
+    if sight.member_pk is not None:
+        return "look_as(%s::uuid, %s::uuid, %s::uuid)", [tenant_id, sight.member_pk, sight.key_pk]
+    return "set_config('app.hidden', '{}', true)", []
 
 
 @contextmanager
 def tenant_scope(tenant_id: str) -> Iterator[None]:
     """A transaction bound to a tenant; commits at the end, rolls back on an exception."""
     with transaction.atomic():
-        bind(tenant_id)
+        before = bind(tenant_id)
         yield
+        if before is not None:
+            # Inside another's transaction: they go on seeing what they saw.
+            _hide(before)
 
 
 class Work:
@@ -118,6 +225,42 @@ def protect(table: str, *, column: str = "tenant_id") -> RunSQL:
         ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY;
         ALTER TABLE {table} DISABLE ROW LEVEL SECURITY;
         """,
+    )
+
+
+def limit(table: str, condition: str) -> RunSQL:
+    """Migration step: of the tenant's rows, those of a project that is hidden from who looks are not there.
+
+    RESTRICTIVE: it narrows `tenant_isolation` and can't widen it. `condition` begins with the cheap question wherever
+    it asks another table, by a function of `opening`: a sub-select would be planned with every statement, for teams
+    without limits too.
+    """
+    return RunSQL(
+        f"CREATE POLICY project_limit ON {table} AS RESTRICTIVE FOR ALL TO tm_runtime USING ({condition})",
+        f"DROP POLICY project_limit ON {table}",
+    )
+
+
+def of_project(column: str = "project_id") -> str:
+    """Condition: the row's project is not hidden. A row without one is the team's."""
+    return f"({column} = ANY ({HIDDEN})) IS NOT TRUE"
+
+
+def follows(*conditions: str) -> str:
+    """Condition: nothing is hidden, or the rows that this one belongs to are seen."""
+    return f"{NOTHING_HIDDEN} OR ({' AND '.join(conditions)})"
+
+
+def opening(name: str, table: str, *, column: str = "id", kind: str = "uuid") -> RunSQL:
+    """Migration step: a function `name(value)`, true where who looks sees the row of `table`."""
+    return function(
+        f"""
+        CREATE FUNCTION {name}(asked {kind}) RETURNS boolean LANGUAGE plpgsql STABLE SECURITY INVOKER AS $$
+        BEGIN
+          RETURN EXISTS (SELECT FROM public.{table} t WHERE t.{column} = asked);
+        END $$;
+        """,
+        drop=f"{name}({kind})",
     )
 
 

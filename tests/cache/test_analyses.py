@@ -7,9 +7,10 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from cache_admin import analyses, projects, tasks
+from cache_admin import analyses, tasks
 from cache_admin.clean import clean
 from cache_admin.models import Analysis, AnalysisPath, Lookup
+from memory.events import limits
 from memory.tenants.access import command_actor
 from memory.tenants.models import Due
 from tests.conftest import new_agent
@@ -153,7 +154,7 @@ def test_one_from_a_limited_project_stays_there(
 ) -> None:
     project = made.project(acme, "secret")
     with bound(acme):
-        projects.limit(project, [alice], by=command_actor(acme, "t"))
+        limits.limit(project, [alice], by=command_actor(acme, "t"))
     put(desk, context={"project": project.public_id})
     other = api(new_agent(bob))
     assert (look(desk, ABC)[0]["status"], look(other, ABC)[0]["status"]) == ("hit", "miss")

@@ -9,8 +9,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from cache_admin import policies, projects
+from cache_admin import policies
 from cache_admin.models import Entry, Flight, Incident, Lookup
+from memory.events import limits
 from memory.tenants.access import command_actor
 from tests.cache.asked import call, stored
 from tests.conftest import new_agent
@@ -323,7 +324,7 @@ def test_what_is_found_in_a_limited_project_is_not_the_teams(
     stored(desk, asked("search_web", "secret", "before"), "found before")
     assert look(other, asked("search_web", "shop", "before"))["status"] == "hit", "it was open"
     with bound(acme):
-        projects.limit(project, [alice], by=command_actor(acme, "t"))
+        limits.limit(project, [alice], by=command_actor(acme, "t"))
     assert look(other, asked("search_web", "shop", "before"))["status"] == "miss"
     for tool in ("search_web", "lookup_company"):
         stored(desk, asked(tool, "secret", "after"), "found after")

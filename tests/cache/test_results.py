@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from cache_admin import projects
 from cache_admin.models import CacheSetting, Content, Result
+from memory.events import limits
 from memory.tenants.access import command_actor
 from tests.conftest import new_agent
 from tests.pages import made
@@ -169,7 +169,7 @@ def test_what_comes_from_a_closed_project_can_neither_be_read_nor_reported(
 ) -> None:
     project = made.project(acme, "secret")
     with bound(acme):
-        projects.limit(project, [alice], by=command_actor(acme, "t"))
+        limits.limit(project, [alice], by=command_actor(acme, "t"))
     kept = desk.post("results", {"content": "inside", "project": project.public_id}).json()["result_id"]
     other = api(new_agent(bob))
     for asked in (kept, "res_none"):

@@ -16,6 +16,7 @@ from memory.events.models import Event, Session
 from memory.hooks.client import Target, needs_key
 from memory.hooks.payloads import Told, canonical
 from memory.tenants.models import Tenant
+from tests import limited
 from tests.client.machine import SAMPLES, SCRIPT, Machine, tool_call, until
 from tests.conftest import Agent, free_port, new_agent, served
 
@@ -230,3 +231,29 @@ def test_what_waits_for_an_old_address_goes_to_the_new_one_and_is_said_aloud(
     assert len(stored(bound, acme)) == 1
     machine.run("doctor", "--adopt")
     until(lambda: len(stored(bound, acme)) == 2, "it is stored too")
+
+
+def test_an_event_of_a_closed_project_stays_whole_on_the_machine(
+    live: str, acme: Tenant, bound: Any, bob: Any, mia: Any, machine: Machine
+) -> None:
+    """No hook fails, the server keeps nothing, and what it refused can be sent again once the project is open."""
+    project = limited.project_at(acme, "secret")
+    limited.limit(project, mia)
+    machine.connect(live, new_agent(bob).secret)
+    closed, open_ = ({**tool_call(name, 1), "cwd": f"/src/{name}"} for name in ("secret", "open"))
+    for payload in (closed, open_):
+        assert machine.hook("claude_code", "PostToolUse", payload) is None
+    start = {"session_id": "secret", "cwd": "/src/secret", "hook_event_name": "SessionStart", "source": "startup"}
+    assert machine.hook("claude_code", "SessionStart", start) is None
+
+    def refused() -> list[tuple[str, Any]]:
+        lines = [line for spool in machine.spools() if (spool / "refused.log").exists()
+                 for line in (spool / "refused.log").read_text().splitlines()]  # fmt: skip
+        parts = [line.split("\t", 1) for line in lines]
+        return [(json.loads(about)["code"], json.loads(line)["payload"]) for about, line in parts]
+
+    until(lambda: len(refused()) == 2 and not machine.waiting(), "both are put aside")
+    assert {code for code, _ in refused()} == {"project_closed"}
+    kept = {payload["hook_event_name"]: payload for _, payload in refused()}
+    assert kept["PostToolUse"]["tool_use_id"] == closed["tool_use_id"] and kept["SessionStart"]["cwd"] == "/src/secret"
+    assert stored(bound, acme) == [("claude_code", "PostToolUse")]

@@ -15,6 +15,7 @@ from memory.tenants.access import member_actor
 from memory.tenants.models import Due, Member
 from memory.tenants.rls import tenant_scope
 from memory.tenants.tasks import send
+from tests import limited
 from tests.hook_server import hook_server
 from tests.mail_server import Mailbox, mail_server
 from tests.pages import made
@@ -331,3 +332,26 @@ def test_old_notices_go(acme: Any, bob: Any, box: Mailbox) -> None:
         assert news.forget(acme) == 0  # it still waits
         Notice.objects.update(state="told")
         assert news.forget(acme) >= 1
+
+
+def test_news_of_a_limited_project_reaches_only_who_sees_it(
+    acme: Any, alice: Any, bob: Any, mia: Any, box: Any
+) -> None:
+    project = limited.project_at(acme, "secret")
+    for one in (alice, bob):
+        pick(one, review_mail="now", review_slack="now")
+    pick(mia)
+    with hook_server() as receiver:
+        with tenant_scope(str(acme.pk)):
+            choices.choose(acme, "slack_url", receiver.address, by=member_actor(alice))
+        made.proposal(acme, path="project/secret/a.md", text="# T\n\n- Say aword\n")
+        work(acme)
+        # Limited while the news waits: what was for Bob is dropped, and the team's channel hears nothing.
+        limited.limit(project, mia)
+        work(acme, later=SOON)
+        assert [mail["To"] for mail in box.mails] == ["alice@acme.test"]
+        made.proposal(acme, path="project/secret/b.md", text="# T\n\n- Say bword\n")
+        work(acme)
+        work(acme, later=SOON)
+        assert {mail["To"] for mail in box.mails} == {"alice@acme.test"} and len(box.mails) == 2
+        assert receiver.bodies == []

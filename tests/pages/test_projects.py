@@ -151,3 +151,39 @@ def test_the_message_of_a_merge_comes_with_the_swapped_piece(
     form = {"into": shop.public_id}
     page = logged_in(alice).post(url(worktree, "merge"), form, headers=HTMX).content.decode()
     assert 'id="messages"' in page and "Merged Shop fix into Shop" in page
+
+
+def test_an_admin_says_who_sees_it_and_hears_who_no_longer_does(
+    logged_in: Any, alice: Any, mia: Any, shop: Any, bob: Any
+) -> None:
+    admin = logged_in(alice)
+    page = admin.get(URL).content.decode()
+    assert "Seen by the whole team" in page and "always sees it" in page and "Nothing is deleted" in page
+    answer = admin.post(url(shop, "limit"), {"for": "some", "members": [mia.public_id]}, follow=True)
+    assert "No longer seen by bob, vera" in answer.content.decode()
+    assert "Seen by some members only" in answer.content.decode()
+    assert "Shop" not in logged_in(bob).get(URL).content.decode()
+    seen = logged_in(mia).get(URL).content.decode()
+    assert "Not everybody in the team sees this project" in seen and "always sees it" not in seen
+    answer = admin.post(url(shop, "limit"), {"for": "all"}, headers=HTMX)
+    assert "Seen again by bob, vera" in answer.content.decode()
+    assert "Shop" in logged_in(bob).get(URL).content.decode()
+
+
+def test_it_asks_again_who_is_there_and_for_the_role(
+    logged_in: Any, alice: Any, bob: Any, mia: Any, shop: Any, monkeypatch: Any
+) -> None:
+    assert logged_in(bob).post(url(shop, "limit"), {"for": "some"}).status_code == 403
+    monkeypatch.setattr("memory.tenants.proof.is_fresh", lambda request: False)
+    answer = logged_in(alice).post(url(shop, "limit"), {"for": "some"})
+    assert answer.status_code == 302 and answer["Location"].startswith("/prove/")
+    assert "Shop" in logged_in(bob).get(URL).content.decode()
+
+
+def test_a_key_is_made_for_the_ticked_projects(logged_in: Any, acme: Any, mia: Any, shop: Any, worktree: Any) -> None:
+    said = {"name": "CI", "scopes": ["read"], "days": "7", "rate_limit": "100", "projects": [shop.public_id]}
+    page = logged_in(mia).post("/t/acme/keys/", said).content.decode()
+    assert "Only in</span> Shop" in page
+    with rls.tenant_scope(str(acme.pk)):
+        assert [str(pk) for pk in acme.keys.get(name="CI").only_projects or []] == [str(shop.pk)]
+    assert logged_in(mia).post("/t/acme/keys/", {**said, "projects": ["prj_none"]}).status_code == 422

@@ -10,7 +10,9 @@ from django.test import Client
 
 from memory.tenants import keys
 from memory.tenants.middleware import membership
-from memory.tenants.models import User
+from memory.tenants.models import Tenant, User
+from memory.tenants.people import tenant_by_slug
+from tests.pages import made
 
 pytestmark = pytest.mark.usefixtures("committed")
 
@@ -75,3 +77,14 @@ def test_a_link_opens_once() -> None:
     assert keys.claim_link(link) is not None
     assert keys.claim_link(link) is None
     assert keys.peek_link(link) is None
+
+
+def test_it_makes_a_key_for_some_projects_only() -> None:
+    create("acme", "--owner", "alice@acme.test")
+    tenant = Tenant(pk=tenant_by_slug("acme"))
+    shop, _ = made.project(tenant, "shop"), made.project(tenant, "other")
+    key = create("acme", "--owner", "alice@acme.test", "--new-key", "--project", "shop")["agent_key"]
+    listed = Client(headers={"Authorization": f"Bearer {key}"}).get("/api/v1/projects").json()["items"]
+    assert [one["id"] for one in listed] == [shop.public_id]
+    with pytest.raises(CommandError, match="no project shops"):
+        create("acme", "--owner", "alice@acme.test", "--new-key", "--project", "shops")

@@ -48,12 +48,51 @@ def test_the_tests_run_as_a_role_that_is_bound() -> None:
 def test_every_table_of_a_tenant_is_protected() -> None:
     found = rows(
         """SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity,
-                  (SELECT string_agg(polname::text || polcmd::text, ',') FROM pg_policy WHERE polrelid = c.oid)
+                  (SELECT string_agg(polname::text || polcmd::text || CASE WHEN polpermissive THEN '' ELSE '!' END, ','
+                                     ORDER BY polname DESC) FROM pg_policy WHERE polrelid = c.oid)
            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
            WHERE n.nspname = 'public' AND c.relkind IN ('r', 'p') AND NOT c.relispartition"""
     )
-    unprotected = {name for name, forced, policies in found if not forced or policies != "tenant_isolation*"}
+    known = ("tenant_isolation*", "tenant_isolation*,project_limit*!")
+    unprotected = {name for name, forced, policies in found if not forced or policies not in known}
     assert unprotected == UNOWNED
+
+
+# Tables of a team whose rows belong to no project, each with why. A new table gets a policy by `rls.limit`, or a line.
+UNLIMITED = {
+    # The team itself, its people, keys, settings, and what leaves it.
+    "tenants_tenant", "tenants_member", "tenants_agentkey", "tenants_keyspend", "tenants_keyday", "tenants_invitation",
+    "tenants_loginlink", "tenants_setting", "tenants_message", "notes_newschoice",
+    # Admins alone read it, and they see every project.
+    "tenants_audithead", "tenants_auditentry", "graph_endpoint", "graph_delivery", "graph_mark",
+    # Read by workers, or by their own door that asks the things themselves; `lookup.absent` keeps known ids to itself.
+    "tenants_due", "tenants_knownid", "recall_mark", "graph_body", "graph_answer", "cache_admin_flight",
+    "cache_admin_content",
+    # Figures of a team or a tool, without a word of any project.
+    "cache_admin_cachesetting", "cache_admin_toolpolicy", "cache_admin_lookup", "cache_admin_toolday",
+    "cache_admin_alert", "cache_admin_pairsweek", "cache_admin_usage", "dream_run", "dream_budget", "dream_spent",
+    "dream_gardening",
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("committed")
+def test_every_table_that_reaches_a_project_obeys_its_limit() -> None:
+    limited, owned = (
+        {name for (name,) in rows("SELECT polrelid::regclass::text FROM pg_policy WHERE polname = %s", policy)}
+        for policy in ("project_limit", "tenant_isolation")
+    )
+    assert owned - limited == UNLIMITED, "give the table rls.limit(…), or say above why it has no project"
+
+
+@pytest.mark.usefixtures("committed")
+def test_whatever_binds_a_team_says_who_looks() -> None:
+    """A function that binds and leaves what is hidden as it was would show everything to everybody."""
+    binding = {
+        name
+        for name, body in rows("SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace")
+        if "set_config('app.tenant_id'" in body and "look_as(" not in body
+    }
+    assert binding == {"has_notes"}  # it says no more than whether there is a note
 
 
 @pytest.mark.usefixtures("committed")

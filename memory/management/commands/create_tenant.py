@@ -24,6 +24,13 @@ class Command(BaseCommand):
             default=",".join(DEFAULT_SCOPES),
             help="what the key opens, with commas; of " + ", ".join(SCOPES),
         )
+        parser.add_argument(
+            "--project",
+            action="append",
+            default=[],
+            metavar="SLUG",
+            help="the key works in this project only; give it once for each",
+        )
         parser.add_argument("--migrate", action="store_true", help="bring the schema up to date first, as its owner")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -39,6 +46,7 @@ class Command(BaseCommand):
                 new_link=options["new_link"],
                 new_key=options["new_key"],
                 scopes=scopes,
+                projects=options["project"],
             )
         except InvalidTeam as exc:
             raise CommandError(str(exc)) from exc
