@@ -22,6 +22,8 @@ from memory.problems import Problem
 
 _NAME: Final = re.compile(r"[^\s\x00-\x1f]{1,200}")
 _HASH: Final = re.compile(r"[A-Za-z0-9:_=.+-]{1,100}")
+# Of a tool's call any word will do: trees and lock files have digests with other signs in them.
+_WORD: Final = re.compile(r"[!-~]{1,200}")
 # What a program writes for a digest that it failed to make: it would be the same for ever.
 _NO_HASHES: Final = frozenset(
     {"null", "none", "undefined", "nan", "nil", "true", "false", "unknown", "0", "-", "sha256:"}
@@ -150,7 +152,7 @@ def _asked(body: Mapping[str, Any], arguments: Mapping[str, Any]) -> Asked:
 def _content_hash(body: Mapping[str, Any]) -> str:
     """The digest of what a tool reads; empty where it is left out. Raises Problem 400."""
     value = text(body, "content_hash")
-    if value and (not _HASH.fullmatch(value) or value.lower() in _NO_HASHES):
+    if value and (not _WORD.fullmatch(value) or value.lower() in _NO_HASHES):
         raise invalid(
             "content_hash", "the digest of what the tool reads, e.g. sha256:…; leave it out where there is none."
         )

@@ -1,6 +1,6 @@
 """What sessions would have been told, had a proposal been approved."""
 
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.views.decorators.http import require_GET
 
 from memory.notes.showing import the_proposal
@@ -15,6 +15,7 @@ def proposal_foretold(request: TenantRequest, slug: str, public_id: str) -> Http
     """For an open proposal: the last sessions in its reach, and how each would have been told."""
     seen = the_proposal(request, public_id)
     if seen.state != "open":
-        raise Http404
+        # Somebody decided while the page was being read: there is nothing more to say there, and no fault.
+        return HttpResponse(status=204)
     context = {"proposal": seen, "foretold": foretold.foretell(seen, by=request.actor), "last": foretold.LAST}
     return pages.answer(request, "review/foretold.html", "review/_foretold.html", context)

@@ -35,7 +35,7 @@ def states(acme: Any) -> list[str]:
 
 def test_it_shows_all_of_it_with_the_risky_unchecked(bob: Any, logged_in: Any, proposals: Any, url: str) -> None:
     page = logged_in(bob).get(url).content.decode()
-    assert all(said in page for said in ("Say a", "Say b", "curl", "Runs what it downloads"))
+    assert all(said in page for said in ("Say a", "Say b", "curl", "runs what it downloads"))
     checked = [one for one in proposals if f'value="{one.public_id}" checked' in page]
     assert checked == proposals[:2]
     assert url in logged_in(bob).get(url.removesuffix("decide/")).content.decode()

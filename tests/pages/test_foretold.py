@@ -85,7 +85,7 @@ def test_the_page_asks_for_it_and_a_decided_one_has_none(acme: Any, bob: Any, lo
     piece = logged_in(bob).get(url(proposal), headers={"HX-Request": "true"}).content.decode()
     assert "No session is in reach" in piece and "<html" not in piece
     made.approved(proposal, bob)
-    assert logged_in(bob).get(url(proposal)).status_code == 404
+    assert logged_in(bob).get(url(proposal)).status_code == 204
 
 
 def test_a_private_note_is_told_to_its_own_sessions_only(acme: Any, alice: Any, mia: Any, logged_in: Any) -> None:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -76,7 +77,9 @@ def test_the_page_filters_and_pages(acme: Any, alice: Any, history: Actor, logge
         for _ in range(100):
             audit.record(history, "note.more")
     first = browser.get("/t/acme/audit/").content.decode()
-    more = first.split('hx-get="')[-1].split('"')[0].replace("&amp;", "&")
+    found = re.search('id="more".*?hx-get="([^"]+)"', first, re.DOTALL)
+    assert found
+    more = found[1].replace("&amp;", "&")
     assert browser.get(more).content.decode().count('class="id">nte_') == 5
     assert browser.get("/t/acme/audit/?cursor=x").status_code == 400
 
