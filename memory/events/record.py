@@ -182,26 +182,29 @@ class _Batch:
             "name": arrival.name,
             "kind": arrival.kind,
             "key": arrival.key,
-            "is_given": arrival.key_is_given,
-            "at": arrival.occurred_at,
-            "agent": arrival.agent_id,
-            "tool": arrival.tool,
-            "use": arrival.tool_use_id,
-            "summary": arrival.summary,
             "sha": hashlib.sha256(body).hexdigest(),
             "size": len(body),
-            "head": "",
-            "tail": "",
-            "redactions": arrival.redactions,
-            "sanitized": arrival.sanitized,
-            "prompt": _first_line(arrival.prompt),
-            "source": arrival.source,
-            "model": arrival.model,
-            "cwd": arrival.cwd,
-            "path": arrival.transcript_path,
-            "resumed": arrival.resumed_from,
-            "renews": arrival.renews,
         }
+        # What is empty stays out: half of the fields, and half of what it takes the database to read them.
+        for name, value in (
+            ("is_given", arrival.key_is_given),
+            ("at", arrival.occurred_at),
+            ("agent", arrival.agent_id),
+            ("tool", arrival.tool),
+            ("use", arrival.tool_use_id),
+            ("summary", arrival.summary),
+            ("redactions", arrival.redactions),
+            ("sanitized", arrival.sanitized),
+            ("prompt", _first_line(arrival.prompt) if arrival.prompt else ""),
+            ("source", arrival.source),
+            ("model", arrival.model),
+            ("cwd", arrival.cwd),
+            ("path", arrival.transcript_path),
+            ("resumed", arrival.resumed_from),
+            ("renews", arrival.renews),
+        ):
+            if value:
+                event[name] = value
         if len(body) <= SPILL_BYTES:
             event["body"] = body.decode()
         else:

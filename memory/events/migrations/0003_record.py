@@ -246,6 +246,9 @@ DECLARE
   old record;
   place bigint;
 BEGIN
+  -- What is empty is left out by who sends it.
+  e := '{"is_given": false, "agent": "", "tool": "", "use": "", "summary": "", "head": "", "tail": "", "redactions": 0,
+    "sanitized": 0, "prompt": "", "source": "", "model": "", "cwd": "", "path": "", "resumed": "", "renews": false}' || e;
   SELECT k.id, k.public_id, k.last_seq, k.project_id INTO home FROM events_session k
     WHERE k.tenant_id = owner AND k.client = s ->> 'client' AND k.key = s ->> 'key' FOR UPDATE;
   IF NOT FOUND THEN

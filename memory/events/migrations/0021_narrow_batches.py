@@ -74,8 +74,9 @@ BEGIN
     INSERT INTO events_event (id, tenant_id, public_id, session_id, seq, client, name, kind, key, key_is_given, occurred_at,
         received_at, agent_key_id, member_id, agent_id, tool, tool_use_id, summary, sha256, size, body, head, tail,
         redactions, sanitized)
-      SELECT f.pk, owner, f.id, opened[f.s + 1], f.seq, e.client, e.name, f.kind, e.key, f.is_given, e.at, now(), by_key, who, e.agent, e.tool,
-        e.use, e.summary, decode(f.sha, 'hex'), e.size, e.body, e.head, e.tail, e.redactions, e.sanitized
+      SELECT f.pk, owner, f.id, opened[f.s + 1], f.seq, e.client, e.name, f.kind, e.key, coalesce(f.is_given, false), e.at, now(), by_key, who,
+        coalesce(e.agent, ''), coalesce(e.tool, ''), coalesce(e.use, ''), coalesce(e.summary, ''), decode(f.sha, 'hex'), e.size,
+        e.body, coalesce(e.head, ''), coalesce(e.tail, ''), coalesce(e.redactions, 0), coalesce(e.sanitized, 0)
       FROM fresh f, jsonb_to_record(events -> f.i) AS e(client text, name text, key text, at timestamptz, agent text, tool text, use text, summary text, size bigint, body text, head text,
         tail text, redactions int, sanitized int)
   ), totals AS MATERIALIZED (
