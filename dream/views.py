@@ -18,7 +18,7 @@ from memory.tenants.access import TenantRequest, needs
 from memory.tenants.proof import recently
 
 PAGE = 50
-EVENTS = 100
+EVENTS = 50
 
 
 @require_GET

@@ -35,6 +35,11 @@ class Box:
     path: str
     is_lit: bool = False
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the lines hold less than the title."""
+        return "".join(self.lines).replace(" ", "") != "".join(self.node.title.split())
+
 
 @dataclass(frozen=True, slots=True)
 class Wire:

@@ -92,7 +92,7 @@ def test_the_timeline_opens_a_payload_in_place(window: Any, acme: Any, alice: An
     opened = window(alice)
     page = opened.open(f"/t/acme/sessions/{event.session.public_id}/")
     page.click(f"#{event.public_id} summary")
-    page.wait_for_selector(f"#peek-{event.public_id} pre")
+    page.wait_for_selector(f"#{event.public_id} .peek pre")
     assert '"command": "make test"' in opened.text() and opened.faults == []
 
 

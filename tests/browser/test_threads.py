@@ -23,9 +23,12 @@ def test_tab_walks_through_the_map_and_enter_opens_a_stop(window: Any, alice: An
     for _ in range(4):
         walked.append(page.evaluate("document.activeElement.getAttribute('aria-label')"))
         page.keyboard.press("Tab")
-    assert walked[0] == "thread: Retry thrice (open)"
-    assert walked[1:3] == ["Hop 1, worker: Why did the build fail? (done)", "Hop 2, report: Why it failed"]
-    assert walked[3] == "Hop 3, trigger: build failed: test_retries"
+    assert walked == [
+        "thread: Retry thrice, github:acme/payments#…, open",
+        "Hop 1, worker: Why did the build fail?, owner · done",
+        "Hop 2, report: Why it failed, report",
+        "Hop 3, trigger: build failed: test_retries, cited trigger",
+    ]
     page.keyboard.press("Shift+Tab")
     assert page.locator(".map.wide .stop.way").count() == 4, "the way to it lights up"
     page.keyboard.press("Enter")

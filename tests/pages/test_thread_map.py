@@ -75,6 +75,19 @@ def test_titles_are_wrapped_by_the_width_of_their_letters(text: str, lines: tupl
     assert all(hops.width_of(line) <= 10 for line in lines)
 
 
+def test_a_stop_is_named_by_what_is_read_in_it_and_wholly_where_that_is_cut(
+    logged_in: Any, acme: Any, vera: Any
+) -> None:
+    home = chains.thread(acme, "jira:PAY-7", title="Many")
+    long = "Look why " + "the build of the payments service " * 3 + "fails"
+    chains.worker(acme, home, task=long)
+    answer = logged_in(vera).get(f"/t/acme/threads/{home.public_id}/map/")
+    first, second = answer.context["wide"].boxes
+    assert (first.is_cut, second.is_cut) == (False, True)
+    named = f"Hop 1, worker: {' '.join(second.lines)}, {second.note}. Whole: {long}"
+    assert f'aria-label="{named}"' in answer.content.decode()
+
+
 def test_it_leads_from_the_thread_to_what_was_cited(logged_in: Any, acme: Any, vera: Any) -> None:
     chain = chains.answered(acme)
     to = chain["run"].public_id
