@@ -13,9 +13,9 @@ from cache_admin.keys import read_call
 from cache_admin.lookup import MayNotUse, UnknownKey, look
 from cache_admin.respond import CACHE, refused, said
 from cache_admin.shapes import CONTEXT, KEYED
-from memory.problems import Problem, unauthenticated
+from memory.problems import Problem
 from memory.tenants.access import TenantRequest, brings_own_transaction, needs
-from memory.tenants.middleware import bearer, key_actor
+from memory.tenants.middleware import bad_key, bearer, key_actor
 from memory.tenants.rest import describe
 
 
@@ -44,7 +44,7 @@ def asked_of(request: HttpRequest, ask: Callable[[], again.Said]) -> HttpRespons
     try:
         return again.answered(request, ask)
     except UnknownKey:
-        raise unauthenticated() from None
+        raise bad_key(bearer(request)) from None
     except MayNotUse:
         raise refused(request) from None
 

@@ -19,9 +19,9 @@ from cache_admin.keys import read_call
 from cache_admin.lookup import MayNotUse, UnknownKey
 from cache_admin.respond import ranged, refused, said
 from memory.graph.answers import idempotent
-from memory.problems import Problem, unauthenticated
+from memory.problems import Problem
 from memory.tenants.access import TenantRequest, brings_own_transaction, needs
-from memory.tenants.middleware import bearer, key_actor
+from memory.tenants.middleware import bad_key, bearer, key_actor
 
 KEYED = OpenApiParameter(
     "Idempotency-Key", str, "header", description="Sent again within 24 h, the answer of the first time comes back."
@@ -200,7 +200,7 @@ def semantic_lookup(request: HttpRequest) -> HttpResponse:
     try:
         return again.answered(request, ask)
     except UnknownKey:
-        raise unauthenticated() from None
+        raise bad_key(bearer(request)) from None
     except MayNotUse:
         raise refused(request) from None
 

@@ -80,6 +80,7 @@ app.conf.update(
         "dream_due": {"task": "dream.find_due", "schedule": timedelta(minutes=1), "options": {"expires": 60}},
         "sessions_due": {"task": "events.find_due", "schedule": timedelta(seconds=5), "options": {"expires": 5}},
         "retention_due": {"task": "ops.find_due", "schedule": timedelta(hours=1), "options": {"expires": 600}},
+        "removal_due": {"task": "ops.remove_due", "schedule": timedelta(minutes=10), "options": {"expires": 600}},
         "garden_due": {"task": "garden.find_due", "schedule": timedelta(minutes=10), "options": {"expires": 600}},
         "usage_due": {"task": "cache.find_due", "schedule": timedelta(minutes=1), "options": {"expires": 60}},
         "search_due": {"task": "recall.find_due", "schedule": timedelta(seconds=10), "options": {"expires": 10}},

@@ -82,6 +82,13 @@ def forbidden(action: str) -> Problem:
     return Problem(403, "forbidden", f"Your role or key may not do this: {action}.", action=action)
 
 
+def suspended(contact: str = "") -> Problem:
+    """403 for a key or a member of a suspended team. `contact`: whom to ask, as the operator says it; may be empty."""
+    whom = f"whoever runs this server ({contact})" if contact else "an owner of your team, or whoever runs this server"
+    detail = f"Your team is suspended, so nothing was stored or shown, and nothing is lost. Ask {whom}. Keep what you"
+    return Problem(403, "tenant_suspended", f"{detail} have and send it again once the team is resumed.")
+
+
 def disk_full() -> Problem:
     """507: nothing of it was stored, and all that is there stays readable."""
     return Problem(

@@ -341,6 +341,11 @@ RESERVE_BYTES = number("TEAM_MEMORY_DISK_RESERVE_MB", 256) * 1024 * 1024
 # The folder whose disk is watched; empty: the data folder, where the database is embedded.
 WATCHED_FOLDER = text("TEAM_MEMORY_DISK_FOLDER")
 
+# Days in which the deletion of a team can be taken back.
+DELETE_GRACE_DAYS = number("TEAM_MEMORY_DELETE_GRACE_DAYS", 14, least=1)
+# Whom members of a suspended team ask: an address, a channel, a name.
+CONTACT = text("TEAM_MEMORY_CONTACT")[:200]
+
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True

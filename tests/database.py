@@ -123,7 +123,7 @@ def migrator() -> "psycopg.Connection[tuple[object, ...]]":
 
 
 _CLEANED = (
-    *("tenants_tenant", "tenants_browser", "mfa_authenticator", "tenants_user"),
+    *("tenants_tenant", "tenants_browser", "mfa_authenticator", "tenants_user", "tenants_operatorentry"),
     *("django_session", "axes_accessattempt"),
 )
 _cleaner: "psycopg.Connection[tuple[object, ...]] | None" = None

@@ -24,6 +24,10 @@ PUBLIC |= {"invitation", "prove", "account", "logout_everywhere"}
 PUBLIC |= {"login_code", "login_passkey", "login_passkey_begin", "sso", "sso_team", "sso_start", "sso_callback"}
 PUBLIC |= {"codes", "codes_off", "recovery_codes", "passkey_add", "passkey_begin", "passkey_rename", "passkey_remove"}
 PUBLIC |= {"prove_passkey_begin", "prove_link"}  # these two rows ask for a login themselves
+# To whom operates the server; 404 to everybody else: tests/ops/test_operator.py.
+PUBLIC |= {
+    f"operator{one}" for one in ("", "_new", "_log", "_team", "_suspend", "_resume", "_export", "_delete", "_keep")
+}
 PUBLIC |= {"metrics"}  # to this machine itself, or by its token
 PUBLIC |= {"api-webhook"}  # a call proves itself by its endpoint's secret
 PUBLIC |= {"hook-script", "hook-digest"}  # who installs it has no key on that machine yet

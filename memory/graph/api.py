@@ -12,10 +12,10 @@ from memory.graph import batch as batches
 from memory.graph.models import Part
 from memory.graph.record import Told
 from memory.graph.refusals import gone, of_outcome
-from memory.problems import Problem, forbidden, not_found, unauthenticated
+from memory.problems import Problem, forbidden, not_found
 from memory.tenants import audit, limits, rls
 from memory.tenants.access import Actor, Refused, TenantRequest, brings_own_transaction, needs, require
-from memory.tenants.middleware import bearer, bound, key_actor
+from memory.tenants.middleware import bad_key, bearer, bound, key_actor
 from memory.tenants.models import Tenant
 from memory.tenants.races import persistently
 
@@ -80,7 +80,7 @@ def storage_folder(request: HttpRequest, told: list[Told]) -> str | None:
 def _refused(request: HttpRequest, state: str, action: str, *, public_id: str = "", said: str | None = None) -> Problem:
     """What a hot door's state stands for. A refusal is a line of the audit, in a transaction of its own."""
     if state == "unknown_key":
-        return unauthenticated("This key is not valid: unknown, expired or revoked. Make one on the Connect page.")
+        return bad_key(bearer(request))
     if state == "forbidden":
         actor = key_actor(request)
         _audit(actor, action, request)

@@ -12,11 +12,11 @@ from memory.hooks import ask, receive, take, tell
 from memory.hooks.answers import answer
 from memory.hooks.batch import record_lines
 from memory.hooks.payloads import Told, known_client
-from memory.problems import Problem, forbidden, unauthenticated
+from memory.problems import Problem, forbidden
 from memory.tenants import audit, limits, rls
 from memory.tenants.access import brings_own_transaction
 from memory.tenants.batch import lines_of
-from memory.tenants.middleware import bearer, key_actor
+from memory.tenants.middleware import bad_key, bearer, key_actor
 from memory.tenants.rest import describe
 
 
@@ -60,7 +60,7 @@ def batch(request: HttpRequest) -> HttpResponse:
     try:
         tally = record_lines(key_hash, lines, told=told(request))
     except UnknownKey:
-        raise unauthenticated() from None
+        raise bad_key(key_hash) from None
     except MayNotRecord:
         raise refused(request) from None
     return HttpResponse(orjson.dumps(tally.told()), content_type="application/json")
@@ -83,7 +83,7 @@ def recorded(request: HttpRequest, key_hash: bytes, call: receive.Call) -> tuple
     try:
         return take.take(key_hash, call)
     except UnknownKey:
-        raise unauthenticated() from None
+        raise bad_key(key_hash) from None
     except MayNotRecord:
         raise refused(request) from None
 

@@ -12,8 +12,9 @@ from cache_admin.store import Stored
 from memory.mcp import schemas
 from memory.mcp.offer import BUDGET, Caller, Tool, beginning, by_tools, fitted, plain, size
 from memory.mcp.schemas import MAYBE, OBJECT, OBJECTS, STRING, WHOLE, YES_OR_NO
-from memory.problems import Problem, unauthenticated
+from memory.problems import Problem
 from memory.tenants.access import Refused
+from memory.tenants.middleware import bad_key
 
 _ANALYSIS: Final = ("content_hash", "analysis_type", "version", "parameters", "model", "prompt", "path")
 
@@ -24,7 +25,7 @@ def lookup(by: Caller, asked: Mapping[str, Any]) -> dict[str, Any]:
     try:
         answer = look(by.key_hash, read)
     except UnknownKey:
-        raise unauthenticated() from None
+        raise bad_key(by.key_hash) from None
     except MayNotUse:
         raise Refused("cache.use") from None
     found: dict[str, Any] = by_tools(plain(said(answer)))

@@ -105,6 +105,16 @@ _KNOWN: Final[dict[str, tuple[tuple[str, str, str, str, str], ...]]] = {
             "Hosts (or host:port) that webhooks and single sign-on may reach though private or by plain http.",
         ),
     ),
+    "Teams": (
+        (
+            "TEAM_MEMORY_DELETE_GRACE_DAYS",
+            "Days before a team goes",
+            "DELETE_GRACE_DAYS",
+            "14",
+            "So long the deletion of a team can be taken back.",
+        ),
+        ("TEAM_MEMORY_CONTACT", "Whom to ask", "CONTACT", "", "What members of a suspended team are told."),
+    ),
     "Watching": (
         (
             "TEAM_MEMORY_METRICS_TOKEN",

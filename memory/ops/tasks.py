@@ -8,7 +8,7 @@ from celery import shared_task
 from django.conf import settings
 from django.db import connection
 
-from memory.ops import retention
+from memory.ops import retention, teams
 from memory.tenants import due
 
 # A little under a day: a team's hour of the day does not wander.
@@ -31,3 +31,9 @@ def find_due() -> int:
         cursor.execute("SELECT made, dropped FROM body_months()")
         cursor.execute("SELECT retention_due(make_interval(secs => %s))", [EVERY.total_seconds()])
         return int(cursor.fetchone()[0])
+
+
+@shared_task(name="ops.remove_due")
+def remove_due() -> list[str]:
+    """Remove the teams whose days of grace are over; gives their slugs."""
+    return teams.remove_due()

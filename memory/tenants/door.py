@@ -21,7 +21,7 @@ from memory.tenants.models import Tenant
 from memory.tenants.races import is_race
 
 # What no cache may keep.
-PRIVATE = ("/t/", "/api/", "/mcp", "/login", "/account", "/prove", "/password", "/sso", "/invite")
+PRIVATE = ("/t/", "/api/", "/mcp", "/login", "/account", "/prove", "/password", "/sso", "/invite", "/operator")
 PROGRAMS = ("/api/", "/healthz", "/readyz", "/metrics", "/mcp")
 # Agents write what these pages show: whatever slips past escaping finds no script that it may run.
 PAGE_POLICY = (

@@ -22,7 +22,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from memory import ids
-from memory.tenants.models import Due
+from memory.tenants.models import Due, Tenant
 from memory.tenants.rls import tenant_scope
 
 log = logging.getLogger(__name__)
@@ -75,8 +75,10 @@ def put_all(tenant_pk: str, task: str, arguments: Sequence[str]) -> None:
 
 
 def next_of(tenant_pk: str, task: str) -> Claim | None:
-    """Take the next free row of a task that is due, or None."""
+    """Take the next free row of a task that is due, or None; None in a suspended team, too."""
     with tenant_scope(tenant_pk):
+        if _is_suspended(tenant_pk):
+            return None
         free = Due.objects.filter(task=task, due_at__lte=Now()).filter(Q(owner="") | Q(leased_until__lt=Now()))
         pk = free.order_by("due_at", "pk").values_list("pk", flat=True).first()
     return claim(tenant_pk, str(pk)) if pk else None
@@ -98,14 +100,25 @@ def owner_name() -> str:
 
 
 def claim(tenant_pk: str, pk: str) -> Claim | None:
-    """Take the row, or None: it is gone, not yet due, or somebody's. Commits at once."""
+    """Take the row, or None: it is gone, not yet due, somebody's, or its team is suspended. Commits at once."""
     owner = owner_name()
     with tenant_scope(tenant_pk):
+        if _is_suspended(tenant_pk):
+            return None
         free = Due.objects.filter(pk=pk, due_at__lte=Now()).filter(Q(owner="") | Q(leased_until__lt=Now()))
         if not free.update(owner=owner, leased_until=_lease(), attempts=F("attempts") + 1):
             return None
         row = Due.objects.get(pk=pk)
     return Claim(tenant_pk, pk, row.task, row.argument, row.attempts, owner)
+
+
+def _is_suspended(tenant_pk: str) -> bool:
+    return Tenant.objects.filter(pk=tenant_pk, suspended_at__isnull=False).exists()
+
+
+def take_all_back(tenant_pk: str) -> None:
+    """Inside the bound transaction: whoever works for the team loses the lease, and stops where they next write."""
+    Due.objects.filter(tenant_id=tenant_pk).exclude(owner="").update(owner="", leased_until=None)
 
 
 def _lease() -> object:

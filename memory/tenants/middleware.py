@@ -13,7 +13,7 @@ from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
 
 from memory import problems
-from memory.tenants import audit, entry, limits, rls
+from memory.tenants import audit, entry, limits, people, rls
 from memory.tenants.access import Actor, Refused, member_actor
 from memory.tenants.keys import digest, is_well_formed
 from memory.tenants.models import Member, SignOn, Tenant
@@ -72,6 +72,9 @@ class TenantTransaction:
             return ask_to_log_in(request)
         found = membership(str(request.user.pk), slug)
         if found is None:
+            for team in people.suspended_teams_of(str(request.user.pk)):
+                if team.tenant.slug == slug:
+                    return suspended_page(request, team)
             # A team that exists and one that does not look the same to a stranger.
             return error_page(request, problems.Problem(404, "not_found", "There is nothing at this address."))
         tenant_pk, member_pk = found
@@ -140,9 +143,7 @@ def key_actor(request: HttpRequest) -> Actor:
         )
         row = cursor.fetchone()
     if row is None:
-        raise problems.unauthenticated(
-            "This key is not valid: unknown, expired or revoked. Make one on the Connect page."
-        )
+        raise bad_key(presented)
     scopes = row[6] if isinstance(row[6], list) else []
     return Actor(
         "key",
@@ -156,6 +157,16 @@ def key_actor(request: HttpRequest) -> Actor:
         client_ip(request),
         request.request_id,  # type: ignore[attr-defined]
     )
+
+
+def bad_key(presented: bytes) -> problems.Problem:
+    """Why a key of the right form opens nothing: 403 where its team is suspended, else 401."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT key_is_suspended(%s)", [presented])
+        is_suspended = bool(cursor.fetchone()[0])
+    if is_suspended:
+        return problems.suspended(settings.CONTACT)
+    return problems.unauthenticated("This key is not valid: unknown, expired or revoked. Make one on the Connect page.")
 
 
 def membership(user_pk: str, slug: str) -> tuple[str, str] | None:
@@ -196,6 +207,15 @@ def error_page(request: HttpRequest, problem: problems.Problem) -> HttpResponse:
     """An error where the user looks: a piece for HTMX, a page else."""
     template = "_error.html" if request.headers.get("HX-Request") == "true" else "error.html"
     return render(request, template, {"problem": problem}, status=problem.status)
+
+
+def suspended_page(request: HttpRequest, team: people.Suspended) -> HttpResponse:
+    """What a member sees of a suspended team, on each of its pages."""
+    if problems.wants_json(request):
+        return problems.response(problems.suspended(settings.CONTACT))
+    template = "_error.html" if request.headers.get("HX-Request") == "true" else "tenants/suspended.html"
+    context = {"problem": problems.suspended(settings.CONTACT), "team": team, "contact": settings.CONTACT}
+    return render(request, template, context, status=403)
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -54,6 +54,8 @@ class User(AbstractBaseUser):
     email = models.EmailField(max_length=254, unique=True)
     name = models.CharField(max_length=120, blank=True)
     is_active = models.BooleanField(default=True)
+    # Whoever runs the server: they make, suspend, export and delete teams, and are in none by it.
+    is_operator = models.BooleanField(default=False, db_default=False)
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = UserManager()
@@ -71,6 +73,8 @@ class Tenant(models.Model):
     name = models.CharField(max_length=120)
     created_at = models.DateTimeField(auto_now_add=True)
     suspended_at = models.DateTimeField(null=True)
+    # When all that is the team's goes for good. It is suspended until then, and may be kept.
+    delete_at = models.DateTimeField(null=True)
     # Whether any of its projects is limited. The database keeps it, so that nobody else has to ask who sees what.
     has_limits = models.BooleanField(default=False, db_default=False, editable=False)
 
@@ -78,6 +82,9 @@ class Tenant(models.Model):
         constraints = [
             # The nil uuid means "no tenant bound"; a tenant with that id would be visible to every unbound query.
             models.CheckConstraint(condition=~Q(id=NIL), name="nil_is_no_tenant"),
+            models.CheckConstraint(
+                condition=Q(delete_at=None) | Q(suspended_at__isnull=False), name="what_is_to_be_deleted_is_suspended"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -464,3 +471,22 @@ class Message(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.channel} {self.about}"
+
+
+class OperatorEntry(models.Model):
+    """What an operator did to a team. It outlives the team; the runtime role adds lines and can't read them."""
+
+    id = models.UUIDField(primary_key=True, default=ids.new_key, editable=False)
+    at = models.DateTimeField()
+    actor_kind = models.CharField(max_length=10)
+    actor_label = models.CharField(max_length=200)
+    action = models.CharField(max_length=60)
+    # The team, or the person who became an operator.
+    target = models.CharField(max_length=254)
+    target_id = models.CharField(max_length=100, blank=True)
+    after = models.CharField(max_length=200, blank=True)
+    ip = models.CharField(max_length=60, blank=True)
+    request_id = models.CharField(max_length=60, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.target}"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
@@ -54,6 +54,12 @@ def address(typed: str) -> str | None:
     return email
 
 
+def require_slug(slug: str) -> None:
+    """Raises InvalidTeam unless this can be a team's short name."""
+    if not SLUG.fullmatch(slug):
+        raise InvalidTeam(f"{slug!r} can't be a team's slug: use 1 to 60 of a-z, 0-9 and -, e.g. acme.")
+
+
 def found_team(
     slug: str,
     *,
@@ -68,8 +74,7 @@ def found_team(
     A new team gets a login link and an agent key; an old one only what is asked for. The key works in all projects, or
     in those with these slugs. Raises InvalidTeam.
     """
-    if not SLUG.fullmatch(slug):
-        raise InvalidTeam(f"{slug!r} can't be a team's slug: use 1 to 60 of a-z, 0-9 and -, e.g. acme.")
+    require_slug(slug)
     email = address(owner)
     if email is None:
         raise InvalidTeam(f"{owner!r} is not an e-mail address.")
@@ -78,7 +83,7 @@ def found_team(
     with transaction.atomic():
         rls.bind(str(tenant.pk))
         if known is None:
-            tenant.save(force_insert=True)
+            _insert(tenant)
         tenant = Tenant.objects.get(pk=tenant.pk)
         by = command_actor(tenant, "manage.py create_tenant")
         member, is_new = _owner(tenant, email)
@@ -109,7 +114,22 @@ def _owner(tenant: Tenant, email: str) -> tuple[Member, bool]:
         raise InvalidTeam(
             f"The team {tenant.slug!r} exists and {email} is not in it. Add people by manage.py add_member."
         )
-    return Member.objects.create(tenant=tenant, user=user, handle=free_handle(tenant, email), role="owner"), True
+    return first_owner(tenant, email), True
+
+
+def _insert(tenant: Tenant) -> None:
+    try:
+        with transaction.atomic():
+            tenant.save(force_insert=True)
+    except IntegrityError:
+        # Suspended ones are found by no name.
+        raise InvalidTeam(f"The team {tenant.slug!r} is suspended: manage.py resume_tenant {tenant.slug}") from None
+
+
+def first_owner(tenant: Tenant, email: str) -> Member:
+    """The owner of a new team, with an account if they have none. Inside the bound transaction."""
+    user = User.objects.filter(email=email).first() or User.objects.create_user(email)
+    return Member.objects.create(tenant=tenant, user=user, handle=free_handle(tenant, email), role="owner")
 
 
 @dataclass(frozen=True)
@@ -179,6 +199,21 @@ def teams_of(user_pk: str) -> list[Membership]:
         return [Membership(Tenant(pk=row[0], slug=row[1], name=row[2]), row[3]) for row in cursor.fetchall()]
 
 
+@dataclass(frozen=True)
+class Suspended:
+    """A suspended team of a user, and when it is to be deleted, if it is."""
+
+    tenant: Tenant
+    delete_at: datetime | None
+
+
+def suspended_teams_of(user_pk: str) -> list[Suspended]:
+    """The suspended teams that a user is in, in order of their slug."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT tenant_id, slug, name, delete_at FROM suspended_teams(%s)", [user_pk])
+        return [Suspended(Tenant(pk=row[0], slug=row[1], name=row[2]), row[3]) for row in cursor.fetchall()]
+
+
 def user_by_key(user_pk: str) -> User:
     return User.objects.get(pk=user_pk)
 
@@ -191,6 +226,9 @@ def login_link_for(member: Member, *, by: Actor) -> str:
     require(by, "member.manage")
     if member.role == "owner" and by.role != "owner":
         raise Refused("member.manage")
+    if member.user.is_operator:
+        # It would open every team's door to whoever holds it.
+        raise InvalidMember(f"{member.user.email} runs this server: manage.py login_link {member.user.email}")
     if len(teams_of(str(member.user_id))) > 1:
         raise InvalidMember(
             f"{member.user.email} is in other teams too. Whoever runs the server makes a link: manage.py login_link"

@@ -46,6 +46,12 @@ CROSSINGS: Final = (
     "place_of_thread",
     "place_threads",
     "keep_access",
+    "key_is_suspended",
+    "suspended_teams",
+    "operator_tenants",
+    "operator_log",
+    "tenants_to_remove",
+    "remove_tenant",
 )
 # What the running transaction may not see: the ids of projects, and of the names that stand in notes' paths. One list
 # of ids, empty for nearly everybody, made by `look_as` where the tenant is bound.

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory.tenants import connect as connecting
-from memory.tenants import entry, keys, sign_on
+from memory.tenants import entry, keys, people, sign_on
 from memory.tenants.access import TenantRequest, needs, public
 from memory.tenants.forms import LoginForm, PasswordForm
 from memory.tenants.leads import let_in, safe_next, team_of
@@ -91,7 +91,8 @@ def choose(request: HttpRequest) -> HttpResponse:
     teams = entry.teams(request)
     if len(teams) == 1:
         return redirect("inbox", teams[0].tenant.slug)
-    return render(request, "tenants/choose.html", {"memberships": teams})
+    suspended = people.suspended_teams_of(str(request.user.pk))
+    return render(request, "tenants/choose.html", {"memberships": teams, "suspended": suspended})
 
 
 @require_http_methods(["GET", "POST"])

@@ -22,6 +22,7 @@ UNOWNED = {
     "account_emailaddress",  # of django-allauth; nothing is kept in these two
     "account_emailconfirmation",
     "tenants_user",
+    "tenants_operatorentry",  # of many teams: the runtime role adds lines and reads none
     "django_session",
     "django_content_type",
     "django_migrations",

@@ -84,7 +84,7 @@ BEGIN
   INSERT INTO tenants_due (id, tenant_id, task, argument, due_at, attempts, owner)
   SELECT gen_random_uuid(), t.id, 'retention', '', clock_timestamp(), 0, ''
   FROM tenants_tenant t LEFT JOIN tenants_setting s ON s.tenant_id = t.id AND s.name = 'retention_ran'
-  WHERE s.id IS NULL OR s.changed_at < clock_timestamp() - every
+  WHERE t.suspended_at IS NULL AND (s.id IS NULL OR s.changed_at < clock_timestamp() - every)
   ON CONFLICT DO NOTHING;
   GET DIAGNOSTICS made = ROW_COUNT;
   RETURN made;

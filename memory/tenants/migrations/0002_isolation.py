@@ -64,6 +64,7 @@ BEGIN
     WHERE d.id IN (
       SELECT w.id FROM tenants_due w
       WHERE w.due_at <= clock_timestamp() AND (w.leased_until IS NULL OR w.leased_until < clock_timestamp())
+        AND NOT EXISTS (SELECT FROM tenants_tenant t WHERE t.id = w.tenant_id AND t.suspended_at IS NOT NULL)
       ORDER BY w.due_at, w.id LIMIT most FOR UPDATE SKIP LOCKED)
     RETURNING d.tenant_id, d.id, d.task::text, d.argument::text;
 END $$;
