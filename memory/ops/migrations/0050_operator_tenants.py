@@ -15,7 +15,10 @@ LANGUAGE sql STABLE SECURITY INVOKER SET search_path = pg_catalog, public AS $$
     (SELECT count(*) FROM tenants_member m WHERE m.tenant_id = t.id AND m.removed_at IS NULL),
     s.many, s.events,
     (SELECT count(*) FROM notes_note n WHERE n.tenant_id = t.id AND n.deleted_at IS NULL AND n.current_id IS NOT NULL),
-    GREATEST(s.latest, (SELECT a.at FROM tenants_auditentry a WHERE a.tenant_id = t.id ORDER BY a.seq DESC LIMIT 1))
+    GREATEST(s.latest, (
+      -- Its own people and agents, not the operator who suspends it.
+      SELECT a.at FROM tenants_auditentry a WHERE a.tenant_id = t.id AND a.actor_kind IN ('member', 'key')
+      ORDER BY a.seq DESC LIMIT 1))
   FROM (
     SELECT * FROM tenants_tenant f
     WHERE (one IS NULL OR f.slug = one) AND position(lower(words) IN lower(f.slug || ' ' || f.name)) > 0
