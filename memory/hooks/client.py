@@ -3359,6 +3359,8 @@ def _doctor_server(found: Findings, target: Target) -> None:
     key = ask("GET", target, "/api/v1/sessions?order=latest&limit=1", wait=5.0)
     if key.status == 401:
         found.bad("the key is not valid", "make a new one on the Connect page and install again with it")
+    elif key.json.get("code") == "tenant_suspended":
+        found.bad("the team is suspended; what is recorded waits here", "ask whoever runs the server to resume it")
     elif key.status not in (200, 403):
         found.bad(f"the key could not be tried: {key.reason}", "try again; else ask whoever runs the server")
     else:

@@ -15,6 +15,7 @@ from django.test import Client
 from memory.events.models import Event, Session
 from memory.hooks.client import Target, needs_key
 from memory.hooks.payloads import Told, canonical
+from memory.ops import teams
 from memory.tenants.models import Tenant
 from tests import limited
 from tests.client.machine import SAMPLES, SCRIPT, Machine, tool_call, until
@@ -96,6 +97,23 @@ def test_offline_then_online(acme: Tenant, agent: Agent, bound: Any, machine: Ma
         until(lambda: len(stored(bound, acme)) == 6, "all are stored")
     names = [name for _, name in stored(bound, acme)]
     assert names == ["SessionStart", "PostToolUse", "PostToolUse", "PostToolUse", "Stop", "PostToolUse"]
+
+
+def test_what_a_suspended_team_is_sent_waits_here(
+    live: str, acme: Tenant, agent: Agent, bound: Any, machine: Machine
+) -> None:
+    machine.connect(live, agent.secret)
+    by = teams.command("suspend_tenant")
+    teams.suspend(teams.on_server("acme")[0], by=by)
+    start = {"session_id": "shut", "hook_event_name": "SessionStart", "source": "startup", "cwd": "/nowhere/shop"}
+    assert machine.hook("claude_code", "SessionStart", start) is None
+    machine.hook("claude_code", "PostToolUse", tool_call("shut", 0))
+    assert b"the team is suspended" in machine.run("doctor").stdout
+    assert stored(bound, acme) == [] and machine.waiting()
+    teams.resume(teams.on_server("acme")[0], by=by)
+    machine.hook("claude_code", "PostToolUse", tool_call("shut", 1))
+    until(lambda: len(stored(bound, acme)) == 3, "all are stored")
+    assert [name for _, name in stored(bound, acme)] == ["SessionStart", "PostToolUse", "PostToolUse"]
 
 
 def test_a_question_without_its_event_stores_nothing(acme: Tenant, agent: Agent, bound: Any) -> None:
