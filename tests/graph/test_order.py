@@ -70,17 +70,10 @@ class Race:
         while True:
             was_over = self.over.is_set()
             if not thread_id:
-                rows = client.get("threads", key=key).json()["items"]
+                rows = self.asked(client, "threads", key=key)["items"]
                 thread_id = rows[0]["thread_id"] if rows else ""
             if thread_id:
-                answer = client.get(f"threads/{thread_id}/events", limit=limit, **cursor)
-                # As a server does behind each request: eight pagers and who checks them share eight connections.
-                connection.close()
-                if answer.status_code in (429, 503):
-                    # It goes on from the same place, as any client does that was told to wait.
-                    time.sleep(float(answer["Retry-After"]))
-                    continue
-                page = answer.json()
+                page = self.asked(client, f"threads/{thread_id}/events", limit=limit, **cursor)
                 found += [(step["seq"], step["summary"]) for step in page["items"]]
                 cursor = {"cursor": page["next_cursor"]}
                 if page["items"]:
@@ -89,6 +82,18 @@ class Race:
                 connection.close()
                 return found
             time.sleep(0.01)
+
+    @staticmethod
+    def asked(client: Api, path: str, **query: Any) -> Any:
+        """The answer's JSON; who is told to wait does, and asks the same again, as any client."""
+        while True:
+            answer = client.get(path, **query)
+            # As a server does behind each request: eight pagers and who checks them share eight connections.
+            connection.close()
+            if answer.status_code not in (429, 503):
+                assert answer.status_code == 200, answer.content
+                return answer.json()
+            time.sleep(float(answer["Retry-After"]))
 
     def run(self) -> dict[str, list[tuple[int, str]]]:
         seen: dict[str, list[tuple[int, str]]] = {}

@@ -162,9 +162,13 @@ class Life:
     def sessions(self) -> None:
         self._said("sessions", self.desk.get("sessions", limit=100))
 
-    # With room for all: ids have other letters each time, and so other tokens.
+    # With room for all: ids have other letters each time, and so other tokens. Of what is cut the beginning counts.
     def recall(self) -> None:
-        self._said("recall", self.desk.get(f"recall/{self._one('thr')}", hops=1, budget_tokens=20_000))
+        answer = self.desk.get(f"recall/{self._one('thr')}", hops=1, budget_tokens=20_000)
+        whole = json.loads(answer.content)
+        if whole.get("left_out"):
+            answer.content = json.dumps(whole["items"][:10]).encode()
+        self._said("recall", answer)
 
     def index(self) -> None:
         self._said("index", self.desk.get("threads/index", budget_tokens=20_000))
