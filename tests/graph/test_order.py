@@ -108,7 +108,7 @@ class Race:
 
         writers = [threading.Thread(target=guarded, args=(self.write, n)) for n in range(WRITERS)]
         pagers = [
-            threading.Thread(target=guarded, args=(self.page, key, 7 + 50 * n)) for n, key in enumerate(self.keys)
+            threading.Thread(target=guarded, args=(self.page, key, 7 + 27 * n)) for n, key in enumerate(self.keys)
         ]
         for thread in (*writers, *pagers):
             thread.start()
