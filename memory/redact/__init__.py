@@ -75,15 +75,7 @@ def masked(text: str, *, encoding: str = "utf-8") -> str:
     The very same text where there is none.
     """
     found = scan.find(text)
-    if not found:
-        return text
-    parts: list[str] = []
-    last = 0
-    for hit in found:
-        size = len(text[hit.start : hit.end].encode(encoding, "replace")) // len("*".encode(encoding))
-        parts += (text[last : hit.start], "*" * size)
-        last = hit.end
-    return "".join((*parts, text[last:]))
+    return scan.starred(text, found, encoding=encoding) if found else text
 
 
 def has_secret(text: str) -> bool:

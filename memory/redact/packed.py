@@ -12,8 +12,7 @@ import zlib
 from typing import Final
 
 from memory.redact import binary
-from memory.redact.rules import Hit
-from memory.redact.scan import find
+from memory.redact.scan import find, starred
 
 MOST: Final = 16 * 1024 * 1024
 RATIO: Final = 100
@@ -48,16 +47,7 @@ def masked_text(raw: bytes, encoding: str) -> tuple[bytes, int] | None:
     except UnicodeDecodeError:
         return None
     found = find(text)
-    return (_starred(text, found, encoding), len(found)) if found else (raw, 0)
-
-
-def _starred(text: str, found: list[Hit], encoding: str) -> bytes:
-    parts, last = [], 0
-    for hit in found:
-        size = len(text[hit.start : hit.end].encode(encoding)) // len("*".encode(encoding))
-        parts += [text[last : hit.start], "*" * size]
-        last = hit.end
-    return "".join((*parts, text[last:])).encode(encoding)
+    return (starred(text, found, encoding=encoding).encode(encoding), len(found)) if found else (raw, 0)
 
 
 def _is_zlib(raw: bytes) -> bool:

@@ -66,6 +66,17 @@ def merged(found: Iterable[Hit]) -> list[Hit]:
     return result
 
 
+def starred(text: str, found: Iterable[Hit], *, encoding: str) -> str:
+    """The text with stars for the places found, as many bytes in its encoding as they had: no other place moves."""
+    parts: list[str] = []
+    last = 0
+    for hit in found:
+        size = len(text[hit.start : hit.end].encode(encoding, "replace")) // len("*".encode(encoding))
+        parts += (text[last : hit.start], "*" * size)
+        last = hit.end
+    return "".join((*parts, text[last:]))
+
+
 def _blanked(text: str, found: list[Hit]) -> str:
     """The text without what is found already: a hit costs the scanner 0.7 ms, and neighbours keep their places."""
     parts: list[str] = []
