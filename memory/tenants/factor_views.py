@@ -1,5 +1,6 @@
 """Codes and passkeys: getting in by them, and what a person keeps of them in their account."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from django.conf import settings
@@ -17,6 +18,11 @@ from memory.tenants.leads import enter, let_in_by_code, safe_next, waiting
 from memory.tenants.proof import always_recently, note, own_only, recently
 
 _SECRET: Final = "new_app_secret"  # noqa: S105 - its name in the session
+
+
+def own_change(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Decorator of what a person changes of their own ways in: a POST, behind step-up."""
+    return public(login_required(require_POST(own_only(recently(view)))))
 
 
 @public
@@ -90,11 +96,7 @@ def codes(request: HttpRequest) -> HttpResponse:
     return render(request, "tenants/codes.html", context, status=422 if request.method == "POST" else 200)
 
 
-@public
-@login_required
-@require_POST
-@own_only
-@recently
+@own_change
 def codes_off(request: HttpRequest) -> HttpResponse:
     user: Any = request.user
     if factors.turn_off(user):
@@ -103,11 +105,7 @@ def codes_off(request: HttpRequest) -> HttpResponse:
     return redirect("account")
 
 
-@public
-@login_required
-@require_POST
-@own_only
-@recently
+@own_change
 def recovery_codes(request: HttpRequest) -> HttpResponse:
     """New recovery codes, shown once; the former ones end."""
     user: Any = request.user
@@ -118,22 +116,14 @@ def recovery_codes(request: HttpRequest) -> HttpResponse:
     return render(request, "tenants/recovery_codes.html", {"codes": made})
 
 
-@public
-@login_required
-@require_POST
-@own_only
-@recently
+@own_change
 def passkey_begin(request: HttpRequest) -> HttpResponse:
     """What the browser is asked to make."""
     user: Any = request.user
     return JsonResponse(factors.ask_for_new_passkey(request, user))
 
 
-@public
-@login_required
-@require_POST
-@own_only
-@recently
+@own_change
 def passkey_add(request: HttpRequest) -> HttpResponse:
     user: Any = request.user
     try:
@@ -147,11 +137,7 @@ def passkey_add(request: HttpRequest) -> HttpResponse:
     return redirect("account")
 
 
-@public
-@login_required
-@require_POST
-@own_only
-@recently
+@own_change
 def passkey_rename(request: HttpRequest, passkey_id: int) -> HttpResponse:
     user: Any = request.user
     name = request.POST.get("name", "").replace("\0", "")
@@ -163,11 +149,7 @@ def passkey_rename(request: HttpRequest, passkey_id: int) -> HttpResponse:
     return redirect("account")
 
 
-@public
-@login_required
-@require_POST
-@own_only
-@recently
+@own_change
 def passkey_remove(request: HttpRequest, passkey_id: int) -> HttpResponse:
     user: Any = request.user
     name = factors.remove_passkey(user, passkey_id)
