@@ -27,6 +27,11 @@ def text(name: str, default: str = "") -> str:
     return os.environ.get(name, default).strip()
 
 
+def several(name: str, default: str = "") -> list[str]:
+    """An environment variable as texts with commas between them."""
+    return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
 def flag(name: str, default: bool = False) -> bool:
     """An environment variable as yes or no."""
     value = text(name, "yes" if default else "no").lower()
@@ -125,7 +130,7 @@ def _kept_key(path: Path) -> str:
 # The first signs; those behind it still open what they signed before a rotation (manage.py rotate_secrets).
 SECRET_KEY, *SECRET_KEY_FALLBACKS = _secret_key().split("\n")
 SECRET_KEY_IS_GIVEN = bool(text("TEAM_MEMORY_SECRET_KEY"))
-SECRET_KEY_FALLBACKS += text("TEAM_MEMORY_SECRET_KEY_FALLBACKS").split(",") if SECRET_KEY_IS_GIVEN else []
+SECRET_KEY_FALLBACKS += several("TEAM_MEMORY_SECRET_KEY_FALLBACKS") if SECRET_KEY_IS_GIVEN else []
 SECRET_KEY_FALLBACKS = [key.strip() for key in SECRET_KEY_FALLBACKS if key.strip()]
 DEBUG = flag("TEAM_MEMORY_DEBUG")
 # Without the variable: where the last start on this folder served, so that a command's login link leads there.
@@ -133,16 +138,12 @@ _served = Home(DATA_HOME).state().get("public_url", "http://127.0.0.1:8000")
 PUBLIC_URL = text("TEAM_MEMORY_PUBLIC_URL", _served).rstrip("/")
 _public = urlsplit(PUBLIC_URL)
 IS_HTTPS = _public.scheme == "https"
-_more_hosts = filter(None, text("TEAM_MEMORY_ALLOWED_HOSTS").split(","))
-ALLOWED_HOSTS = [_public.hostname or "localhost", "localhost", "127.0.0.1", "[::1]", *_more_hosts]
+ALLOWED_HOSTS = [_public.hostname or "localhost", "localhost", "127.0.0.1", "[::1]"]
+ALLOWED_HOSTS += several("TEAM_MEMORY_ALLOWED_HOSTS")
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
 # Whose X-Forwarded-For and X-Forwarded-Proto are believed. With an https address some proxy ends TLS, on this machine
 # if nothing else is said; over plain http nobody's are: whoever guesses passwords would come from anywhere.
-TRUSTED_PROXIES = [
-    part.strip()
-    for part in text("TEAM_MEMORY_TRUSTED_PROXIES", "127.0.0.1,::1" if IS_HTTPS else "").split(",")
-    if part.strip()
-]
+TRUSTED_PROXIES = several("TEAM_MEMORY_TRUSTED_PROXIES", "127.0.0.1,::1" if IS_HTTPS else "")
 try:
     for _proxy in TRUSTED_PROXIES:
         ip_network(_proxy)
@@ -332,7 +333,7 @@ DEFAULT_FROM_EMAIL = SERVER_EMAIL = text("TEAM_MEMORY_MAIL_FROM")
 if EMAIL_HOST and "@" not in DEFAULT_FROM_EMAIL:
     _refuse("TEAM_MEMORY_SMTP_URL needs TEAM_MEMORY_MAIL_FROM too, such as Team Memory <memory@example.org>.")
 # Hosts (or host:port) that webhooks may reach though they are private, and by plain http.
-WEBHOOK_HOSTS = [one.strip().lower() for one in text("TEAM_MEMORY_WEBHOOK_HOSTS").split(",") if one.strip()]
+WEBHOOK_HOSTS = [host.lower() for host in several("TEAM_MEMORY_WEBHOOK_HOSTS")]
 
 # Whoever presents it may read /metrics from elsewhere; without one only this machine itself may.
 METRICS_TOKEN = text("TEAM_MEMORY_METRICS_TOKEN")
@@ -389,7 +390,7 @@ DREAM_MODEL = text("TEAM_MEMORY_MODEL")
 DREAM_MODEL_URL = text("TEAM_MEMORY_MODEL_URL")
 DREAM_MODEL_KEY = text("TEAM_MEMORY_MODEL_KEY")
 # Where teams may have their own models answer: the server calls these addresses, so nobody else may name one.
-MODEL_URLS = [url.strip().rstrip("/") for url in text("TEAM_MEMORY_MODEL_URLS").split(",") if url.strip()]
+MODEL_URLS = [url.rstrip("/") for url in several("TEAM_MEMORY_MODEL_URLS")]
 MODEL_URLS += [DREAM_MODEL_URL.rstrip("/")] if DREAM_MODEL_URL else []
 # Dollars for a million tokens sent, received and cached ("3,15,0.3"); without it by the published list prices.
 DREAM_MODEL_PRICE = text("TEAM_MEMORY_MODEL_PRICE")
