@@ -87,10 +87,10 @@ def record(key_hash: bytes, arrivals: Sequence[Arrival]) -> list[Recorded]:
     Raises UnknownKey, MayNotRecord.
     """
     batch = _Batch(arrivals)
-    # Keys as text: making UUIDs of them and text of those takes as long as all the rest of the answer.
     # Two that give one key to two sessions, or open the same sessions crosswise, meet here.
     rows = persistently(
         lambda: trip.rows(
+            # Keys as text: making UUIDs of them and text of those takes as long as all the rest of the answer.
             "SELECT i, outcome, event_id, session_id, seq,"
             " event_pk::text, session_pk::text, tenant_pk::text, member_pk::text"
             " FROM record_events(%b, %t::text[], %t::text[], %t::jsonb, %t::jsonb, %b)",

@@ -102,7 +102,7 @@ def test_over_plain_http_nobody_may_say_who_asks(live: str, alice: Any) -> None:
 
 
 @pytest.mark.usefixtures("committed")
-def test_a_logged_line_is_one_object_that_names_its_request(behind_tls: str, logs: Path, agent: Any) -> None:
+def test_a_logged_line_is_one_object_that_names_its_request(behind_tls: str, logs: Path) -> None:
     answer = ask(behind_tls, "GET", "/login/", Host="not-ours.example", **FROM)
     assert answer.status == 400
     lines = [json.loads(line) for line in logs.read_text().splitlines() if line.startswith("{")]
