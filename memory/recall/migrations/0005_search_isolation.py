@@ -158,11 +158,12 @@ BEGIN
           SELECT sum(w.worth) AS has, array_agg(w.word ORDER BY w.worth DESC) AS found,
                  coalesce(sum(w.worth) FILTER (WHERE w.word = ANY (n.head)), 0) AS heads
           FROM weight w WHERE w.word = ANY (n.words)) b
-        WHERE b.has IS NOT NULL ORDER BY score DESC, n.id LIMIT %5$s
+        -- Of equals the newer: keys of things grow with time.
+        WHERE b.has IS NOT NULL ORDER BY score DESC, n.target DESC LIMIT %5$s
       )
       SELECT s.id, s.kind, s.target, s.score::double precision, s.share::double precision, s.found,
              %6$L <> '' AND strpos(e.folded, %6$L) > 0
-      FROM scored s JOIN recall_entry e ON e.id = s.id ORDER BY s.score DESC, s.id
+      FROM scored s JOIN recall_entry e ON e.id = s.id ORDER BY s.score DESC, s.target DESC
     $q$, known, reach, condition, total, most, needle, most_read, often);
     GET DIAGNOSTICS read_rows = ROW_COUNT;
     step := least(step - 1, coalesce(cardinality(common), 0));
