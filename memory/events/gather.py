@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
+from django.db import connection
+
 from memory.events.record import MayNotRecord, UnknownKey
 
 Call = TypeVar("Call")
@@ -17,6 +19,15 @@ Outcome = TypeVar("Outcome")
 
 MOST: Final = 64
 MOST_BYTES: Final = 4 * 1024 * 1024
+
+
+def _lend_back() -> None:
+    """Give this thread's connection back to the pool before it waits for another thread, which may need one.
+
+    Where all connections were held by threads that wait so, the one that writes for them would never get one.
+    """
+    if connection.connection is not None and not connection.in_atomic_block:
+        connection.close()
 
 
 @dataclass
@@ -55,6 +66,8 @@ class Gatherer(Generic[Call, Outcome]):
                 self._waiting[key_hash] = []
                 ticket.batch = [ticket]
                 ticket.woken.set()
+        if not ticket.woken.is_set():
+            _lend_back()
         ticket.woken.wait()
         if ticket.batch is not None:
             self._write(key_hash, ticket.batch)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from memory.events.gather import Gatherer
 from memory.events.record import Arrival, Home, Recorded, UnknownKey
@@ -88,3 +89,36 @@ def test_no_call_is_forgotten(count: int) -> None:
     assert len(together(database, keys)) == count
     assert sum(map(len, database.batches)) == count
     assert all(len(batch) <= 64 for batch in database.batches)
+
+
+def test_who_waits_leaves_a_connection_to_the_one_who_writes(committed: None) -> None:
+    connection.close()
+    most = connection.pool.max_size  # type: ignore[attr-defined]
+    entered, waiting = threading.Event(), threading.Semaphore(0)
+
+    def record(key_hash: bytes, arrivals: Sequence[Arrival]) -> list[Recorded]:
+        entered.set()
+        for _ in range(0 if len(arrivals) > 1 else most):
+            assert waiting.acquire(timeout=20)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        connection.close()
+        return [Recorded("new", f"evt_{one.key}", "ses", 1, "", "", "", None) for one in arrivals]
+
+    gatherer, outcomes = Gatherer(record, size=lambda one: len(one.body)), []
+
+    def call(key: str) -> None:
+        if key != "first":
+            # As a request has it whose session or key was looked up before.
+            connection.ensure_connection()
+            waiting.release()
+        outcomes.append(gatherer.record(b"k", arrival(key)).event_id)
+
+    threads = [threading.Thread(target=call, args=(key,)) for key in ("first", *map(str, range(most)))]
+    threads[0].start()
+    assert entered.wait(20)
+    for thread in threads[1:]:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(outcomes) == sorted(["evt_first", *(f"evt_{number}" for number in range(most))])
