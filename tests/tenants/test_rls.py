@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.db import IntegrityError, InternalError, ProgrammingError, connection, transaction
+from psycopg.errors import ForeignKeyViolation
 
 from memory import ids
 from memory.tenants import rls
 from memory.tenants.models import AuditEntry, Member, Tenant
 from tests import database
+from tests.conftest import Agent
 
 UNOWNED = {
     "tenants_browser",
@@ -109,7 +111,11 @@ def test_every_model_of_a_tenant_has_composite_keys(committed: None) -> None:
         for table, column in rows(
             """SELECT c.conrelid::regclass::text, a.attname FROM pg_constraint c
                JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = ANY (c.conkey) AND a.attname <> 'tenant_id'
-               WHERE c.contype = 'f' AND array_length(c.conkey, 1) = 2"""
+               WHERE c.contype = 'f' AND array_length(c.conkey, 1) = 2
+               UNION ALL
+               SELECT tgrelid::regclass::text, of_column
+               FROM pg_trigger, unnest(string_to_array(encode(tgargs, 'escape'), '\\000')) AS of_column
+               WHERE tgname = tgrelid::regclass::text || '_tied'"""
         )
     }
     for model in apps.get_models():
@@ -121,6 +127,60 @@ def test_every_model_of_a_tenant_has_composite_keys(committed: None) -> None:
             if target in (None, Tenant) or "tenant" not in {f.name for f in target._meta.fields}:  # type: ignore[union-attr]
                 continue
             assert (model._meta.db_table, field.column) in tied, f"{model.__name__}.{field.name}"
+
+
+TIES = [("session_id", "events_session"), ("agent_key_id", "tenants_agentkey"), ("member_id", "tenants_member")]
+
+
+@pytest.fixture
+def events(acme: Tenant, globex: Tenant, agent: Agent, globex_agent: Agent, api: Any) -> dict[str, tuple[Any, ...]]:
+    """An event of each of two teams: its key, session, agent key and member."""
+    for one in (agent, globex_agent):
+        payload = {"session_id": "s", "hook_event_name": "Stop"}
+        assert api(one).post("hooks/claude-code", payload).status_code == 200
+    with database.migrator() as every:
+        found = every.execute("SELECT tenant_id::text, id, session_id, agent_key_id, member_id FROM events_event")
+        rows = {row[0]: row[1:] for row in found.fetchall()}
+    return {"own": rows[str(acme.pk)], "other": rows[str(globex.pk)]}
+
+
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("of_other", [True, False])
+def test_an_event_names_no_row_of_another_team_and_none_that_is_not_there(
+    events: dict[str, tuple[Any, ...]], acme: Tenant, place: int, of_other: bool
+) -> None:
+    column = TIES[place][0]
+    named = events["other"][place + 1] if of_other else uuid.uuid4()
+    with database.migrator() as every:
+        with pytest.raises(ForeignKeyViolation, match="not there"):
+            every.execute(
+                f"UPDATE events_event SET seq = 7, {column} = %s WHERE id = %s".encode(), [named, events["own"][0]]
+            )
+        copied = f"""
+            INSERT INTO events_event SELECT (jsonb_populate_record(e, jsonb_build_object('id', gen_random_uuid(),
+              'public_id', 'evt_copy', 'key', 'copy', 'seq', 9, '{column}', %s::text))).* FROM events_event e
+            WHERE id = %s"""
+        with pytest.raises(ForeignKeyViolation, match="not there"):
+            every.execute(copied.encode(), [str(named), events["own"][0]])
+        every.execute(copied.encode(), [str(events["own"][place + 1]), events["own"][0]])
+        assert every.execute("SELECT count(*) FROM events_event WHERE tenant_id = %s", [acme.pk]).fetchone() == (2,)
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_an_event_loses_what_is_deleted_and_goes_with_its_session(
+    events: dict[str, tuple[Any, ...]], place: int
+) -> None:
+    column, target = TIES[place]
+    # Other tables name a member by keys that refuse; this is of events alone.
+    with database.migrator() as every, every.transaction(force_rollback=True):
+        every.execute("SET CONSTRAINTS ALL DEFERRED")
+        every.execute(f"DELETE FROM {target} WHERE id = %s".encode(), [events["own"][place + 1]])
+        left = every.execute("SELECT id, session_id, agent_key_id, member_id FROM events_event").fetchall()
+    kept = list(events["own"])
+    # A member's keys go with them.
+    kept[2], kept[place + 1] = None if column == "member_id" else kept[2], None
+    expected = {events["other"]} if column == "session_id" else {events["other"], tuple(kept)}
+    assert set(left) == expected
 
 
 def test_it_sees_nothing_without_a_tenant(teams: dict[str, Any]) -> None:

@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from memory.tenants.rls import owned, protect, tie, whole
+from memory.tenants.rls import owned, protect, tie, tie_batches, whole
 
 
 class Migration(migrations.Migration):
@@ -19,7 +19,12 @@ class Migration(migrations.Migration):
         # No key of its own to the tenant: its session has one, and each key costs every event a look.
         protect("events_event"),
         whole("events_event"),
-        tie("events_event", "session_id", "events_session"),
-        tie("events_event", "agent_key_id", "tenants_agentkey", on_delete="SET NULL"),
-        tie("events_event", "member_id", "tenants_member", on_delete="SET NULL"),
+        *tie_batches(
+            "events_event",
+            {
+                "session_id": ("events_session", "CASCADE"),
+                "agent_key_id": ("tenants_agentkey", "SET NULL"),
+                "member_id": ("tenants_member", "SET NULL"),
+            },
+        ),
     ]
