@@ -30,12 +30,13 @@ _HAS_UNSEEN = re.compile(f"[{_UNSEEN}\x1b]")
 # The first is for ASCII (a small class is twice as fast), the last for the few texts with quotes to join.
 _ASCII = f"\\\\%&{_CONTROLS}"
 _ANY = f"\\\\%&{_UNSEEN}"
-# What is rarely disguised, by the sign where the disguise begins: looked for only where one of these stands.
+# What is rarely disguised, by the sign where the disguise begins: looked for only where one of these stands, and for
+# those only where their rarest sign does, which is ten times as fast to see.
 _RARE = {
-    "\\[": ("[secret:",),
-    "$": ("$'", '$"'),
-    "=": ("=\n", "=\r\n"),
-    "\"'`": ('" +', "' +", '"+', "'+", '" .', "' .", '\\" +', '" &'),
+    "\\[": (("[", ("[secret:",)),),
+    "$": (("$", ("$'", '$"')),),
+    "=": (("=", ("=\n", "=\r\n")),),
+    "\"'`": (("+", ('" +', "' +", '"+', "'+")), (".", ('" .', "' .")), ("&", ('" &',))),
 }
 # Both words switch the scanner off for a line. Same length, so that no place moves.
 _ALLOW = re.compile(r"(gitleaks|betterleaks|trufflehog|leaks):(?=allow|ignore)", re.IGNORECASE)
@@ -123,7 +124,11 @@ def _disguises(text: str) -> Iterator[re.Match[str]]:
 
 def _rare(text: str) -> str:
     """The signs with which the rare disguises in a text begin."""
-    return "".join(signs for signs, parts in _RARE.items() if any(part in text for part in parts))
+    return "".join(signs for signs, groups in _RARE.items() if any(_has(text, *group) for group in groups))
+
+
+def _has(text: str, sign: str, parts: tuple[str, ...]) -> bool:
+    return sign in text and any(part in text for part in parts)
 
 
 @cache

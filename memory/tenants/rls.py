@@ -58,6 +58,16 @@ CROSSINGS: Final = (
     "events_event_session_id_untied",
     "events_event_agent_key_id_untied",
     "events_event_member_id_untied",
+    "graph_trigger_tied",
+    "graph_trigger_moved",
+    "graph_trigger_thread_id_untied",
+    "graph_step_tied",
+    "graph_step_moved",
+    "graph_step_thread_id_untied",
+    "graph_part_tied",
+    "graph_part_moved",
+    "graph_part_trigger_id_untied",
+    "recall_mark_ended",
 )
 # What the running transaction may not see: the ids of projects, and of the names that stand in notes' paths. One list
 # of ids, empty for nearly everybody, made by `look_as` where the tenant is bound.
@@ -337,6 +347,14 @@ def tie_batches(table: str, ties: Mapping[str, tuple[str, str]]) -> list[RunSQL]
         event = f"AFTER DELETE ON {target} REFERENCING OLD TABLE AS gone FOR EACH STATEMENT"
         steps.append(_watch(table, f"{column}_untied", act, event))
     return steps
+
+
+def ends_with_tenant(table: str) -> RunSQL:
+    """Migration step: a team's rows go when it goes. For rows that triggers make of rows that name a team by a key."""
+    act = f"DELETE FROM {table} e USING gone g WHERE e.tenant_id = g.id;"  # noqa: S608 - names of this code
+    return _watch(
+        table, "ended", act, "AFTER DELETE ON tenants_tenant REFERENCING OLD TABLE AS gone FOR EACH STATEMENT"
+    )
 
 
 def _watch(table: str, name: str, body: str, event: str, told: Iterable[str] = ()) -> RunSQL:

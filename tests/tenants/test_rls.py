@@ -183,6 +183,38 @@ def test_an_event_loses_what_is_deleted_and_goes_with_its_session(
     assert set(left) == expected
 
 
+GRAPH_TIES = [
+    ("graph_trigger", "thread_id", "graph_thread", "seq = 7"),
+    ("graph_step", "thread_id", "graph_thread", "seq = 7"),
+    ("graph_part", "trigger_id", "graph_trigger", "name = 'other'"),
+]
+
+
+@pytest.mark.parametrize(("table", "column", "target", "apart"), GRAPH_TIES)
+def test_the_graph_names_no_row_of_another_team_and_goes_with_what_it_names(
+    table: str, column: str, target: str, apart: str, agent: Agent, globex_agent: Agent, api: Any
+) -> None:
+    for one in (agent, globex_agent):
+        said = {"source": "ci", "external_id": "1", "summary": "s", "payload": {"a": 1}}
+        assert api(one).post("triggers", said).status_code == 201
+    with database.migrator() as every:
+        found = every.execute(f"SELECT tenant_id, id FROM {target}".encode()).fetchall()
+        own, other = sorted(found, key=lambda row: row[0] != agent.member.tenant_id)
+        for named in (other[1], uuid.uuid4()):
+            with pytest.raises(ForeignKeyViolation, match="not there"):
+                moved = f"UPDATE {table} SET {apart}, {column} = %s WHERE tenant_id = %s"
+                every.execute(moved.encode(), [named, own[0]])
+            given = """'{"seq": 9, "public_id": "copy", "external_id": "copy", "name": "copy"}'"""
+            copied = f"""
+                INSERT INTO {table} SELECT (jsonb_populate_record(e, to_jsonb(e) || {given}
+                  || jsonb_build_object('id', gen_random_uuid(), '{column}', %s::text))).*
+                FROM {table} e WHERE tenant_id = %s"""
+            with pytest.raises(ForeignKeyViolation, match="not there"):
+                every.execute(copied.encode(), [str(named), own[0]])
+        every.execute(f"DELETE FROM {target} WHERE id = %s".encode(), [own[1]])
+        assert every.execute(f"SELECT DISTINCT tenant_id FROM {table}".encode()).fetchall() == [(other[0],)]
+
+
 def test_it_sees_nothing_without_a_tenant(teams: dict[str, Any]) -> None:
     assert Member.objects.count() == 0
     assert Tenant.objects.count() == 0

@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from memory.tenants.rls import owned, protect, tie
+from memory.tenants.rls import owned, protect, tie, tie_batches
 
 BODY = """
 CREATE TABLE graph_body (
@@ -28,7 +28,7 @@ class Migration(migrations.Migration):
         protect("graph_body"),
         *owned("graph_thread"),
         *owned("graph_trigger"),
-        tie("graph_trigger", "thread_id", "graph_thread"),
+        *tie_batches("graph_trigger", {"thread_id": ("graph_thread", "CASCADE")}),
         *owned("graph_worker"),
         tie("graph_worker", "thread_id", "graph_thread", on_delete="SET NULL"),
     ]

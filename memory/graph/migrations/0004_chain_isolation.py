@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from memory.tenants.rls import append_only, owned, protect, tie
+from memory.tenants.rls import append_only, owned, protect, tie, tie_batches
 
 # A step is never changed or removed; only its words may be wiped, when what they speak of is deleted.
 WIPE = "GRANT UPDATE (summary) ON graph_step TO tm_runtime"
@@ -19,11 +19,11 @@ class Migration(migrations.Migration):
     operations = [
         # Their threads and workers have a key to the tenant; one more would cost each row a look.
         protect("graph_step"),
-        tie("graph_step", "thread_id", "graph_thread"),
+        *tie_batches("graph_step", {"thread_id": ("graph_thread", "CASCADE")}),
         append_only("graph_step"),
         migrations.RunSQL(WIPE, "REVOKE UPDATE (summary) ON graph_step FROM tm_runtime"),
         protect("graph_part"),
-        tie("graph_part", "trigger_id", "graph_trigger"),
+        *tie_batches("graph_part", {"trigger_id": ("graph_trigger", "CASCADE")}),
         protect("graph_owner"),
         tie("graph_owner", "thread_id", "graph_thread"),
         tie("graph_owner", "worker_id", "graph_worker"),
