@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from memory.management.postgres import Embedded  # noqa: E402
+from tests.bench import load  # noqa: E402
 
 # As many agents as post at once, and as many threads as a worker of `manage.py start` has.
 CLIENTS, WORKERS, THREADS = int(os.environ.get("BENCH_CLIENTS", "32")), 2, 24
@@ -157,14 +158,16 @@ def rate(send: Callable[[int, Any], int], requests: Iterator[Any]) -> float:
     return sum(counted) / (time.perf_counter() - started)
 
 
-def poster(web: Web, secret: str) -> tuple[Callable[[int, Any], int], Callable[[int, Any], int]]:
+def singles(web: Web, secret: str, bodies: Iterator[tuple[str, bytes]]) -> load.Slice:
+    """Hook calls until the time, or the bodies, run out, by a client that takes little of the cores they share."""
+    path = "/api/v1/hooks/claude-code"
+    calls = (load.post(path, secret, body, key=key) for key, body in bodies)
+    return load.run(web.port, calls, connections=CLIENTS, seconds=SECONDS)
+
+
+def poster(web: Web, secret: str) -> Callable[[int, Any], int]:
     connections = [http.client.HTTPConnection("127.0.0.1", web.port) for _ in range(CLIENTS)]
     headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json"}
-
-    def single(number: int, request: tuple[str, bytes]) -> int:
-        key, body = request
-        web.call(connections[number], "POST", "/api/v1/hooks/claude-code", body, {**headers, "Idempotency-Key": key})
-        return 1
 
     def batch(number: int, request: tuple[int, bytes]) -> int:
         count, body = request
@@ -173,7 +176,7 @@ def poster(web: Web, secret: str) -> tuple[Callable[[int, Any], int], Callable[[
             raise SystemExit(str(said["refused"][:2]))
         return count
 
-    return single, batch
+    return batch
 
 
 def floor(server: Embedded, bodies: list[bytes], rows: int) -> float:
@@ -207,7 +210,7 @@ def bare(server: Embedded, mix: list[bytes]) -> float:
     web = Web(server.home.path, "tests.bench.bare:application", BENCH_DSN=address)
     try:
         web.await_ready()
-        return rate(poster(web, "none")[0], forever(mix))
+        return singles(web, "none", forever(mix)).rate
     finally:
         web.stop()
 
@@ -247,21 +250,22 @@ def main() -> None:
 
 
 def measure(web: Web, server: Embedded, secret: str, payloads: list[dict[str, Any]]) -> None:
-    single, batch = poster(web, secret)
+    batch = poster(web, secret)
     bodies = [json.dumps(payload).encode() for payload in payloads]
     thousand = [(f"first:{number}", body) for number, body in enumerate(bodies[:1000])]
-    rate(single, iter(thousand))
+    singles(web, secret, iter(thousand))
     first = web.memory()
     for _ in range(5):
-        rate(single, iter(thousand))
+        singles(web, secret, iter(thousand))
     print(f"{CLIENTS} posters, {WORKERS} web processes of {THREADS} threads, {os.cpu_count()} cores for all")
     print(f"web memory: {first / 1024:.0f} MB after 1,000 events, {web.memory() / 1024:.0f} MB after five more replays")
     small = [json.dumps(event(1024)).encode() for _ in range(2000)]
     for name, mix in (("as they are", bodies), ("1 KB", small)):
-        found = rate(single, forever(mix))
+        found = singles(web, secret, forever(mix))
         row, request = floor(server, mix, 1), bare(server, mix)
         print(
-            f"single, {name}: {found:,.0f} events/s; bare insert {row:,.0f} rows/s, over HTTP {request:,.0f} requests/s"
+            f"single, {name}: {found.rate:,.0f} events/s; bare insert {row:,.0f} rows/s, over HTTP {request:,.0f}"
+            f" requests/s (client {found.own / len(found.took) * 1e6:.0f} us an event)"
         )
     floor_of_batches = floor(server, [json.dumps(event(300)).encode() for _ in range(20_000)], 500)
     print(

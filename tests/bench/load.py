@@ -53,16 +53,18 @@ class _Line:
 
 
 def run(port: int, requests: Iterator[bytes], *, connections: int, seconds: float) -> Slice:
-    """Keep so many connections busy for so long."""
+    """Keep so many connections busy for so long, or until the requests run out."""
     found = Slice()
     picked = selectors.DefaultSelector()
     lines = [_Line(port) for _ in range(connections)]
     for line in lines:
         picked.register(line.socket, selectors.EVENT_READ, line)
     began, own = time.perf_counter(), time.process_time()
+    busy = 0
     for line in lines:
-        line.send(next(requests))
-    busy = len(lines)
+        if (request := next(requests, None)) is not None:
+            line.send(request)
+            busy += 1
     while busy:
         for key, _ in picked.select():
             line = key.data
@@ -70,10 +72,11 @@ def run(port: int, requests: Iterator[bytes], *, connections: int, seconds: floa
                 continue
             now = time.perf_counter()
             found.took.append(now - line.since)
-            if now - began < seconds:
-                line.send(next(requests))
-            else:
+            request = next(requests, None) if now - began < seconds else None
+            if request is None:
                 busy -= 1
+            else:
+                line.send(request)
     found.seconds, found.own = time.perf_counter() - began, time.process_time() - own
     for line in lines:
         line.socket.close()
@@ -86,9 +89,10 @@ def get(path: str, secret: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {secret}\r\n\r\n".encode()
 
 
-def post(path: str, secret: str, body: bytes, kind: str = "application/json") -> bytes:
-    """A POST as bytes."""
+def post(path: str, secret: str, body: bytes, kind: str = "application/json", *, key: str = "") -> bytes:
+    """A POST as bytes, with an Idempotency-Key where one is given."""
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {secret}\r\nContent-Type: {kind}\r\n"
+    head += f"Idempotency-Key: {key}\r\n" if key else ""
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
