@@ -1,16 +1,24 @@
 """Payloads in S3-compatible storage: a real S3 server on loopback, asked through django-storages."""
 
+import io
+import json
 import subprocess
 import sys
 import time
 import urllib.request
+import zipfile
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import boto3
 import pytest
+from django.utils import timezone
 
-from memory.graph.models import Body
+from memory.graph.models import Body, Trigger
+from memory.ops import export, teams
+from memory.tenants import rls
+from memory.tenants.models import Tenant
 from tests.conftest import Agent, free_port
 from tests.graph.test_payload import LOG, put, read
 
@@ -86,3 +94,30 @@ def test_teams_share_no_object(client: Any, api: Any, globex_agent: Agent, bucke
     for one in (client, api(globex_agent)):
         one.post("triggers", {"source": "ci", "payload": "same " * 5000})
     assert len(list(bucket.objects.all())) == 2
+
+
+def test_an_export_takes_payloads_out_of_the_bucket(client: Any, bucket: Any, acme: Any) -> None:
+    client.post("triggers", {"source": "ci", "payload": "same " * 5000})
+    [team] = teams.on_server("acme")
+    with zipfile.ZipFile(io.BytesIO(b"".join(export.streamed(team)))) as packed:
+        [line] = packed.read("tables/graph_body.ndjson").splitlines()
+    body = json.loads(line)
+    assert body["content"] == "same " * 5000 and body["codec"] == ""
+
+
+def test_a_removed_team_leaves_nothing_in_the_bucket_and_others_keep_theirs(
+    client: Any, api: Any, globex_agent: Agent, bucket: Any, acme: Any, globex: Any
+) -> None:
+    for one in (client, api(globex_agent)):
+        one.post("triggers", {"source": "ci", "payload": "same " * 5000})
+    by = teams.Operator("server", "the server")
+    [team] = teams.on_server("acme")
+    teams.mark(team, by=by)
+    with rls.tenant_scope(str(acme.pk)):
+        Tenant.objects.filter(pk=acme.pk).update(delete_at=timezone.now() - timedelta(seconds=1))
+    assert teams.remove_due() == ["acme"]
+    [left] = bucket.objects.all()
+    assert left.key.startswith(f"{globex.pk}/")
+    with rls.tenant_scope(str(globex.pk)):
+        [trigger] = Trigger.objects.values_list("public_id", flat=True)
+    assert api(globex_agent).get(f"triggers/{trigger}/payload").content.decode() == "same " * 5000
