@@ -11,6 +11,7 @@ import gzip
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -247,6 +248,7 @@ def main() -> None:
             web.stop()
     finally:
         server.stop()
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def measure(web: Web, server: Embedded, secret: str, payloads: list[dict[str, Any]]) -> None:
