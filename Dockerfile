@@ -5,10 +5,10 @@ ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 UV_LINK_MODE=copy PATH="/app/.v
 WORKDIR /app
 
 # The packages first: they change less often than the program.
-COPY .ci/requirements.lock ./
+COPY .ci/production.lock ./
 RUN pip install --no-cache-dir "uv>=0.8,<1" \
     && uv venv --quiet \
-    && uv pip install --quiet --no-cache --require-hashes -r requirements.lock
+    && uv pip install --quiet --no-cache --require-hashes -r production.lock
 
 COPY manage.py pyproject.toml README.md LICENSE ./
 COPY memory memory
