@@ -165,11 +165,11 @@ class Life:
     def sessions(self) -> None:
         self._said("sessions", self.desk.get("sessions", limit=100))
 
-    # Ids have other letters each time, and so other tokens: where not all has room, the beginning counts.
+    # Ids have other letters each time, and so other tokens: where not all may have room, the beginning counts.
     def recall(self) -> None:
         answer = self.desk.get(f"recall/{self._one('thr')}", hops=1, budget_tokens=20_000)
         whole = json.loads(answer.content)
-        if whole.get("left_out") or whole.get("pointers"):
+        if len(whole.get("items", ())) > 20:
             answer.content = json.dumps(whole["items"][:10]).encode()
         self._said("recall", answer)
 
