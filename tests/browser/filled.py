@@ -210,6 +210,15 @@ def addresses(team: dict[str, Any]) -> dict[str, str]:
     return {name: f"/t/acme/{address}" for name, address in pages.items()} | own
 
 
+def operated(team: dict[str, Any]) -> dict[str, str]:
+    """Every page of whoever runs the server, by a name. Alice becomes an operator."""
+    from memory.tenants.models import User
+
+    User.objects.filter(pk=team["alice"].user_id).update(is_operator=True)
+    pages = {"teams": "", "team-new": "new/", "log": "log/", "team": "teams/acme/"}
+    return {f"operator-{name}": f"/operator/{address}" for name, address in pages.items()}
+
+
 def outside(team: dict[str, Any]) -> dict[str, str]:
     """Every page that is opened before one is logged in, by a name."""
     from memory.tenants import invitations, keys, rls
