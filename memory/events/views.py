@@ -58,6 +58,7 @@ def show_projects(
     shown = found[:PAGE]
     context = {
         "projects": shown,
+        "saved": pages.saved(request, "projects"),
         "count": count,
         "q": q,
         "next_url": pages.next_url(request, "projects", [shown[-1].slug] if len(found) > PAGE else None),

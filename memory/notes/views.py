@@ -129,6 +129,7 @@ def notes(request: TenantRequest, slug: str) -> HttpResponse:
     note_count = browsing.count(request.actor)
     context: dict[str, Any] = {
         "q": q,
+        "saved": pages.saved(request, "notes"),
         "has_deleted": reach.notes(request.actor.member_pk).filter(GONE).exists(),
         "finding_count": findings.standing(request.actor).count(),
         "now": timezone.now(),
