@@ -73,7 +73,8 @@ def entry(tenant: Tenant, key_hex: str, *, by: Actor) -> Entry | None:
 
 def hidden(tenant: Tenant, *, by: Actor) -> int:
     """How many entries are other members' own."""
-    return tenant.cache_entries.count() - entries(tenant, Asked(), by=by).count()
+    own = Q(result__owner_id=by.member_pk)
+    return tenant.cache_entries.filter(~own, result__is_private=True).count()
 
 
 def hits(rows: Sequence[Entry]) -> dict[str, int]:

@@ -144,6 +144,7 @@ def entries(request: TenantRequest, slug: str) -> HttpResponse:
     context = {
         **said,
         "entries": found[:PAGE],
+        "saved": pages.saved(request, "cache_entries"),
         "hits": seen.hits(found[:PAGE]),
         "next_url": pages.next_url(request, "cache_entries", [str(found[PAGE - 1].pk)] if len(found) > PAGE else None),
         "is_filtered": any(said.values()),

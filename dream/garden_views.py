@@ -12,7 +12,8 @@ from memory.notes import findings
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs
 
-MOST = 200
+# Each comes with a form: as many as one sitting answers.
+MOST = 50
 
 
 @require_GET

@@ -27,7 +27,7 @@ from memory.events import reading as events
 from memory.events.models import Event, Session
 from memory.notes import reading as notes
 from memory.notes import shown
-from memory.notes.models import Proposal
+from memory.notes.models import Proposal, Source
 from memory.notes.reach import PRIVATE
 from memory.recall.models import Telling, ToldNote
 from memory.tenants import rls
@@ -164,13 +164,22 @@ def dreamt(rows: QuerySet[Session], *, by: Actor | None = None) -> QuerySet[Sess
 
 def waiting(tenant: Tenant) -> QuerySet[Session]:
     """Sessions with events that no dream has read."""
-    rows = dreamt(events.asked(tenant.sessions.filter(is_internal=False)))
-    return rows.filter(last_seq__gt=F("watermark")).select_related("project").order_by("-last_received_at", "-id")
+    rows = dreamt(events.asked(_undreamt(tenant)))
+    return rows.select_related("project").order_by("-last_received_at", "-id")
+
+
+def _undreamt(tenant: Tenant) -> QuerySet[Session]:
+    """The same, bare. By what is not there: one pass over both tables, where a watermark looked up for each session
+    takes four times as long.
+    """
+    read = Watermark.objects.filter(session=OuterRef("pk"), seq__gte=OuterRef("last_seq"))
+    return tenant.sessions.filter(~Exists(read), is_internal=False, last_seq__gt=0)
 
 
 def waiting_events(tenant: Tenant) -> int:
     """How many events no dream has read."""
-    return waiting(tenant).aggregate(sum=Sum(F("last_seq") - F("watermark")))["sum"] or 0
+    read = Subquery(Watermark.objects.filter(session=OuterRef("pk")).values("seq")[:1])
+    return _undreamt(tenant).aggregate(sum=Sum(F("last_seq") - Coalesce(read, Value(0))))["sum"] or 0
 
 
 def failed(tenant: Tenant) -> list[Run]:
@@ -211,7 +220,9 @@ def _with_text(telling: Telling, text: str | None, by: Actor) -> None:
 
 def learnt_from(session: Session, *, by: Actor) -> list[Proposal]:
     """Proposals that rest on the session's events."""
-    rows = Proposal.objects.filter(mine(by), sources__event__session=session).distinct().select_related("note")
+    # Once each by their keys: DISTINCT would compare whole rows, texts and all.
+    resting = Source.objects.filter(event__session=session, proposal__isnull=False).values("proposal")
+    rows = Proposal.objects.filter(mine(by), pk__in=resting).select_related("note")
     return notes.titled(rows.exclude(state="superseded").order_by("-created_at", "pk")[:20])
 
 

@@ -41,6 +41,7 @@ def sessions(request: TenantRequest, slug: str) -> HttpResponse:
     context = {
         **asked,
         "sessions": found[:PAGE],
+        "saved": pages.saved(request, "sessions"),
         "next_url": pages.next_url(request, "sessions", events.position(last) if last else None),
         "projects": request.tenant.projects.current().order_by("slug"),
         "clients": events.clients(request.tenant),

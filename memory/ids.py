@@ -35,6 +35,7 @@ PREFIXES: Final = {
     "finding": "fnd",
     "gardening": "grd",
     "draft": "dft",
+    "filter": "flt",
 }
 _LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS: Final = [first + second for first in _LETTERS for second in _LETTERS]

@@ -179,7 +179,8 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "memory.tenants.door.Door",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "memory.statics.Files",
+    "memory.statics.PackedPages",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -302,7 +303,7 @@ if S3_ENDPOINT and not S3_BUCKET:
     _refuse("TEAM_MEMORY_S3_ENDPOINT needs TEAM_MEMORY_S3_BUCKET too.")
 STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "staticfiles": {"BACKEND": "memory.statics.HashedNames"},
 }
 if PAYLOADS_IN_STORAGE:
     STORAGES["payloads"] = {
@@ -354,7 +355,7 @@ USE_I18N = True
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Served from where they lie: no collecting step, and a short age, since their names carry no version.
+# Served from where they lie, without a collecting step. This age is that of the plain names (memory/statics.py).
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_MAX_AGE = 60
 

@@ -88,6 +88,7 @@ def inbox(request: TenantRequest, slug: str) -> HttpResponse:
         "undreamed": undreamed[:SHOWN],
         "undreamed_count": undreamed.count(),
         "profile": profile_room(request.actor.member_pk),
+        "saved": pages.saved(request, "inbox"),
         "has_events": request.tenant.sessions.exists(),
         "steps": first_run.steps(request.tenant, request.actor),
         "late": alerts.late(request.tenant),
@@ -109,6 +110,7 @@ def given_to_me(request: TenantRequest) -> HttpResponse:
         "proposal_count": notes.waiting(request.actor).count(),
         "mine_count": sum(group.count for group in groups),
         "profile": profile_room(request.actor.member_pk),
+        "saved": pages.saved(request, "inbox"),
         "has_events": True,
     }
     return render(request, "review/inbox.html", context)
@@ -132,6 +134,7 @@ def one_risk(request: TenantRequest, risk: str) -> HttpResponse:
         "proposal_count": notes.waiting(request.actor).count(),
         "next_url": pages.next_url(request, name, notes.position(shown[-1]) if more else None),
         "profile": profile_room(request.actor.member_pk),
+        "saved": pages.saved(request, "inbox"),
         "has_events": True,
     }
     return render(request, "review/inbox.html", context)

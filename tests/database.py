@@ -20,6 +20,8 @@ from memory.management.postgres import DATABASE, Embedded, prepare_database
 
 ROOT = Path(__file__).resolve().parent.parent
 SERVER = "TEAM_MEMORY_TEST_SERVER"
+# A folder that outlives the run, so that what took minutes to fill is asked again (tests/bench/pages.py).
+KEPT = os.environ.get("TEAM_MEMORY_TEST_HOME")
 URLS = {
     "runtime": "DATABASE_URL",
     "migrator": "MIGRATOR_DATABASE_URL",
@@ -48,6 +50,11 @@ def clone(server: Embedded, database: str) -> None:
         prepare_database(connection, database)
 
 
+def has_database(server: Embedded, database: str) -> bool:
+    with server.superuser() as connection:
+        return bool(connection.execute("SELECT FROM pg_database WHERE datname = %s", [database]).fetchall())
+
+
 def _fingerprint() -> str:
     """What the migrated template depends on: every migration, the roles, and this file."""
     sources = [*ROOT.glob("*/**/migrations/*.py"), *ROOT.glob("memory/management/*.py"), ROOT / "memory/tenants/rls.py"]
@@ -60,19 +67,21 @@ def _fingerprint() -> str:
 
 def _boot() -> Embedded:
     """In the controller: the server, and its migrated template, made once for each state of the migrations."""
-    home = Path(tempfile.mkdtemp(prefix="tm-tests-"))
+    home = Path(KEPT or tempfile.mkdtemp(prefix="tm-tests-"))
+    home.mkdir(exist_ok=True)
     home.chmod(0o755)
     os.environ[SERVER] = str(home)
     os.environ["TEAM_MEMORY_DATA"] = str(home)
     for name in (*URLS.values(), "CELERY_BROKER_URL"):
         os.environ.pop(name, None)
     kept = Path(tempfile.gettempdir()) / f"tm-template-{os.getuid()}-{_fingerprint()}"
-    if kept.exists():
+    is_used = any(home.iterdir())
+    if kept.exists() and not is_used:
         subprocess.run(["cp", "-a", f"{kept}/.", str(home)], check=True)
     server = Embedded(home, settings={"fsync": "off", "synchronous_commit": "off", "max_connections": "200"})
     server.start()
     point_at(server, DATABASE)
-    if not kept.exists():
+    if not kept.exists() and not is_used:
         _migrate()
         _keep(server, kept)
     return server
@@ -103,7 +112,8 @@ if WORKER == "main":
 else:
     _server = Embedded(Path(os.environ[SERVER]))
 NAME = f"tm_test_{WORKER}"
-clone(_server, NAME)
+if KEPT is None or not has_database(_server, NAME):
+    clone(_server, NAME)
 point_at(_server, NAME)
 SERVER_OF_TESTS = _server
 
@@ -114,7 +124,8 @@ def end() -> None:
         _cleaner.close()
     if _owned is not None:
         _owned.stop()
-        shutil.rmtree(_owned.home.path, ignore_errors=True)
+        if KEPT is None:
+            shutil.rmtree(_owned.home.path, ignore_errors=True)
 
 
 def migrator() -> "psycopg.Connection[tuple[object, ...]]":

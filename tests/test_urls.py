@@ -52,7 +52,7 @@ LISTS = {
     "caches": "get", "cache_tools": "get", "cache_policy": "get", "cache_try": "post", "cache_entries": "get",
     "cache_purge": "get", "cache_pairs": "get", "cache_analyses": "get", "cache_incidents": "get",
     "cache_repeats": "get", "cache_prompts": "get", "cache_settings": "get",
-    "settings": "get", "settings_server": "get", "messages": "get", "message_try": "post",
+    "settings": "get", "settings_server": "get", "messages": "get", "message_try": "post", "filter_save": "post",
     "news": "get", "garden": "get", "garden_start": "post", "sign_on": "get", "sign_on_remove": "post",
 }  # fmt: skip
 # What a list needs to be asked.
@@ -105,6 +105,9 @@ BY_ID: dict[str, tuple[str, str, dict[str, str]]] = {
     "member_unlink": ("post", "colleague", {}),
     "invitation_withdraw": ("post", "invitation", {}),
     "message_again": ("post", "message", {}),
+    "filter_change": ("post", "filter", {"name": "Other name"}),
+    "filter_remove": ("post", "filter", {}),
+    "filter_restore": ("post", "filter", {}),
     "thread": ("get", "thread", {}),
     "thread_edit": ("post", "thread", {"title": "Other words", "state": "open"}),
     "thread_own": ("post", "thread", {"worker_id": "{worker}"}),
@@ -228,6 +231,7 @@ def things(acme: Any, alice: Any, mia: Any) -> dict[str, str]:
         "finding": made.finding(note, "acme-only: too long").public_id,
         "comment": made.comment(proposal, alice).public_id,
         "message": made.message(acme).public_id,
+        "filter": made.saved_filter(acme, alice).public_id,
         "rule": made.rule(acme, alice).public_id,
         "report": made.report(note, alice).public_id,
         "draft": made.draft(alice, "acme-only words").public_id,

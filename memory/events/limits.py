@@ -39,7 +39,9 @@ class SeatKey:
 def seats(tenant: Tenant, projects: Iterable[Project]) -> dict[object, list[Seat]]:
     """By project: every member with their usable keys, and what each of them sees."""
     people = list(tenant.members.current().select_related("user").order_by("handle"))
-    usable = {one.pk: list(keys.usable_keys(one)) for one in people}
+    usable: dict[object, list[AgentKey]] = {}
+    for key in keys.usable_in(tenant):
+        usable.setdefault(key.member_id, []).append(key)
     rows = ProjectAccess.objects.filter(project__in=[one.pk for one in projects])
     named = {(row.project_id, row.member_id, row.key_id) for row in rows}
     members = {(project, member) for project, member, _ in named}
@@ -49,7 +51,7 @@ def seats(tenant: Tenant, projects: Iterable[Project]) -> dict[object, list[Seat
                 one,
                 not project.is_limited or one.role in ADMINS or (project.pk, one.pk) in members,
                 one.role in ADMINS,
-                [SeatKey(key, (project.pk, one.pk, key.pk) in named) for key in usable[one.pk]],
+                [SeatKey(key, (project.pk, one.pk, key.pk) in named) for key in usable.get(one.pk, ())],
             )
             for one in people
         ]

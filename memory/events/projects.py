@@ -118,46 +118,75 @@ def _adopt(project: Project, root: ProjectRoot) -> None:
         Session.objects.filter(at, project__isnull=True).update(project=project)
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What two projects are compared by, read once each."""
+
+    project: Project
+    remotes: frozenset[str]
+    last_parts: tuple[str, ...]
+    names: frozenset[str]
+    folders: tuple[str, ...]
+
+    @classmethod
+    def of(cls, project: Project) -> "_Known":
+        roots = list(project.roots.all())
+        remotes = frozenset(root.place for root in roots if root.kind == "remote")
+        names = frozenset(
+            re.sub(r"[^a-z0-9]+", "-", root.place.rsplit("/", 1)[-1].lower()).strip("-") for root in roots
+        )
+        folders = tuple(root.place for root in roots if root.kind == "root")
+        return cls(project, remotes, tuple(sorted(place.rsplit("/", 1)[-1] for place in remotes)), names, folders)
+
+    def stems(self) -> Iterator[str]:
+        """The folders that one of its own could be a worktree of, by its name."""
+        for folder in self.folders:
+            yield from (folder[: cut.start()] for cut in re.finditer(r"(?<=[^/])[-_.]", folder))
+
+
 def likely_same(projects: QuerySet[Project]) -> list[Likeness]:
     """Pairs to offer for merging: the same name at two places, or a worktree beside its repository."""
-    known = list(projects.current().prefetch_related("roots").order_by("created_at", "pk"))  # type: ignore[attr-defined]
+    rows = projects.current().prefetch_related("roots").order_by("created_at", "pk")  # type: ignore[attr-defined]
+    known = [_Known.of(project) for project in rows]
     found = []
-    for place, one in enumerate(known):
-        for other in known[place + 1 :]:
-            why = _likeness(one, other)
-            if why:
-                found.append(Likeness(one, other, why))
+    for place, other in sorted(_pairs(known)):
+        why = _likeness(known[place], known[other])
+        if why:
+            found.append(Likeness(known[place].project, known[other].project, why))
     return found
 
 
-def _likeness(one: Project, other: Project) -> str:
-    remotes = [{root.place for root in project.roots.all() if root.kind == "remote"} for project in (one, other)]
-    for mine in _last_parts(remotes[0]):
-        if mine in _last_parts(remotes[1]):
+def _pairs(known: list[_Known]) -> set[tuple[int, int]]:
+    """Those that have the last part of an address, a name or a folder in common, by their places: of hundreds of
+    projects few have, and to compare each with each takes most of a second.
+    """
+    alike: dict[tuple[str, str], list[int]] = {}
+    holding: dict[str, list[int]] = {}
+    for place, one in enumerate(known):
+        for mark in {*(("remote", part) for part in one.last_parts), *(("name", name) for name in one.names)}:
+            alike.setdefault(mark, []).append(place)
+        for folder in one.folders:
+            holding.setdefault(folder, []).append(place)
+    pairs = {(one, other) for places in alike.values() for at, one in enumerate(places) for other in places[at + 1 :]}
+    for place, one in enumerate(known):
+        others = {other for stem in one.stems() for other in holding.get(stem, ())} - {place}
+        pairs |= {(min(place, other), max(place, other)) for other in others}
+    return pairs
+
+
+def _likeness(one: _Known, other: _Known) -> str:
+    for mine in one.last_parts:
+        if mine in other.last_parts:
             return f"both remotes are called {mine}: a fork, or a new address"
-    if all(remotes):
+    if one.remotes and other.remotes:
         return ""
-    names = [set(_names(project)) for project in (one, other)]
-    if shared := names[0] & names[1]:
+    if shared := one.names & other.names:
         return f"both are called {min(shared)}"
-    for folder in _folders(one):
-        for near in _folders(other):
+    for folder in one.folders:
+        for near in other.folders:
             if _is_worktree(folder, near) or _is_worktree(near, folder):
                 return f"{near} looks like a worktree of {folder}"
     return ""
-
-
-def _folders(project: Project) -> list[str]:
-    return [root.place for root in project.roots.all() if root.kind == "root"]
-
-
-def _last_parts(places: set[str]) -> list[str]:
-    return sorted(place.rsplit("/", 1)[-1] for place in places)
-
-
-def _names(project: Project) -> Iterator[str]:
-    for root in project.roots.all():
-        yield re.sub(r"[^a-z0-9]+", "-", root.place.rsplit("/", 1)[-1].lower()).strip("-")
 
 
 def _is_worktree(folder: str, near: str) -> bool:

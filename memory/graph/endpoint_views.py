@@ -78,6 +78,7 @@ def _show(
         "overlaps": forms.OVERLAPS,
         "problem": problem,
         "deliveries": found[:DELIVERIES],
+        "saved": pages.saved(request, "endpoint", shown.public_id),
         # The address of a POST is no address of what follows.
         "next_url": "" if request.method == "POST" else pages.next_url(request, name, last),
         "status": asked,

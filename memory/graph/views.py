@@ -34,6 +34,7 @@ def threads(request: TenantRequest, slug: str) -> HttpResponse:
     context = {
         **said,
         "threads": found[:PAGE],
+        "saved": pages.saved(request, "threads"),
         "next_url": pages.next_url(request, "threads", shown.position(found[PAGE - 1]) if len(found) > PAGE else None),
         "sources": shown.sources(request.tenant, said["source"]),
         "is_filtered": bool(said["q"] or said["source"] or said["owned"] or said["state"] != "open"),

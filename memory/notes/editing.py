@@ -142,9 +142,16 @@ def checked(text: str) -> tuple[Document, list[str]]:
 
 def kinds(tenant: Tenant) -> list[str]:
     """The kinds that this team's notes have, to choose from."""
-    rows = Note.objects.present().filter(tenant=tenant, member__isnull=True).exclude(current__kind="")
-    found = rows.values_list("current__kind", flat=True).order_by("current__kind").distinct()
-    return list(found[:MOST_KINDS])
+    rows = Note.objects.present().filter(tenant=tenant, member__isnull=True)
+    kinds = rows.values_list("current__kind", flat=True).order_by("current__kind")
+    found: list[str] = []
+    # From one kind to the next by the index: DISTINCT would read every note for the few words there are.
+    while len(found) < MOST_KINDS:
+        following = kinds.filter(current__kind__gt=found[-1] if found else "").first()
+        if following is None:
+            break
+        found.append(following)
+    return found
 
 
 def _at(path: str, member: Member | None) -> Note | None:

@@ -106,10 +106,11 @@ def seen(by: Actor) -> FindingQuerySet:
     return Finding.objects.filter(note__in=reach.notes(by.member_pk)).select_related("note__member")
 
 
-def labels(by: Actor) -> dict[str, list[Finding]]:
-    """The findings of each note that has any, by the note's internal key; a pair stands under both."""
+def labels(by: Actor, notes: Sequence[Note]) -> dict[str, list[Finding]]:
+    """The findings of those of the notes that have any, by the note's internal key; a pair stands under both."""
     found: dict[str, list[Finding]] = {}
-    for row in standing(by):
+    keys = [note.pk for note in notes]
+    for row in standing(by).filter(Q(note__in=keys) | Q(other__in=keys)):
         for pk in filter(None, (row.note_id, row.other_id)):
             found.setdefault(str(pk), []).append(row)
     return found

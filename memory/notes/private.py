@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from django.db.models import QuerySet
-
 from memory.notes import reading
-from memory.notes.models import Note
+from memory.notes.models import Note, NoteQuerySet
 from memory.tenants import audit, choices
 from memory.tenants.access import Actor
 from memory.tenants.models import AuditEntry, Member, Setting, Tenant
@@ -59,9 +57,9 @@ def note(tenant: Tenant, public_id: str, *, by: Actor, page: str) -> Note | None
     return found
 
 
-def notes(tenant: Tenant, owner: Member, *, by: Actor) -> QuerySet[Note] | None:
+def notes(tenant: Tenant, owner: Member, *, by: Actor) -> NoteQuerySet | None:
     """The notes of a member's space for its member, or by the rule, which is audited. None: they may not be read."""
-    found = reading.shown(Note.objects.present().filter(tenant=tenant, member=owner))
+    found = Note.objects.present().filter(tenant=tenant, member=owner)
     if by.member_pk == str(owner.pk):
         return found
     if not may_read(tenant, by):

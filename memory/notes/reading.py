@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -21,7 +21,7 @@ from memory.tenants.access import Actor
 
 LEVELS = {"high": "High risk", "medium": "Medium risk", "low": "Low risk"}
 MOST_SOURCES = 60
-MOST_DELETED = 200
+MOST_DELETED = 100
 RISK = Case(
     When(risks__0__level="high", then=Value(0)),
     When(risks__0__level="medium", then=Value(1)),
@@ -172,16 +172,6 @@ def plain_words(problem: str) -> str:
     return _YAML.sub(r"\1this is not `key: value`; put the value in quotes.", problem)
 
 
-@dataclass
-class Folder:
-    """One level of the tree of notes."""
-
-    path: str
-    name: str
-    notes: list[Note] = field(default_factory=list)
-    folders: list["Folder"] = field(default_factory=list)
-
-
 def visible(by: Actor) -> QuerySet[Note]:
     """The live notes this person may read."""
     return shown(reach.notes(by.member_pk).present())
@@ -194,7 +184,10 @@ def kept(by: Actor) -> QuerySet[Note]:
 
 def deleted(by: Actor) -> list[Note]:
     """The notes that were deleted, the latest first, each with a `why` and whether its words `may_return`."""
-    rows = kept(by).filter(deleted_at__isnull=False).order_by("-deleted_at", "-pk")[:MOST_DELETED]
+    gone = reach.notes(by.member_pk).filter(current__isnull=False, deleted_at__isnull=False)
+    # Their keys first: what is shown of a note would be put together for all that were ever deleted.
+    latest = list(gone.order_by("-deleted_at", "-pk").values_list("pk", flat=True)[:MOST_DELETED])
+    rows = shown(Note.objects.filter(pk__in=latest)).order_by("-deleted_at", "-pk")
     reasons = Tombstone.objects.filter(note__in=[row.pk for row in rows], line__isnull=True).order_by(
         "created_at", "pk"
     )
@@ -212,37 +205,6 @@ def shown(notes: QuerySet[Note]) -> QuerySet[Note]:
         .annotate(proposal_count=Count("proposals", filter=Q(proposals__state="open")))
         .order_by("member__handle", "path_key", "pk")
     )
-
-
-def tree(notes: Iterable[Note], *, is_one_space: bool = False) -> list[Folder]:
-    """Notes as nested folders; a private space is a folder of its own, unless all are of one."""
-    root = Folder("", "")
-    known = {"": root}
-    for note in notes:
-        parent = ""
-        parts = [*(note.space.split("/") if note.member and not is_one_space else []), *note.path.split("/")[:-1]]
-        for name in parts:
-            path = f"{parent}/{name}" if parent else name
-            if path not in known:
-                known[path] = Folder(path, name)
-                known[parent].folders.append(known[path])
-            parent = path
-        known[parent].notes.append(note)
-    if root.notes:
-        root.folders.append(Folder("/", "Other notes", root.notes))
-    return root.folders
-
-
-def containing(notes: QuerySet[Note], q: str) -> QuerySet[Note]:
-    """The notes that hold the words of `q` in path, title, description or text, whatever the case."""
-    for word in q.split()[:8]:
-        notes = notes.filter(
-            Q(path_key__icontains=word)
-            | Q(current__title__icontains=word)
-            | Q(current__description__icontains=word)
-            | Q(current__text__icontains=word)
-        )
-    return notes
 
 
 def citing(event: Event, *, by: Actor) -> QuerySet[Note]:

@@ -1,13 +1,18 @@
-"""The page of one proposal, as every view of it answers: with the change, the evidence, and what people said."""
+"""What several views answer alike: the page of one proposal with its evidence, and a folder of notes."""
+
+from collections.abc import Iterable
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.utils import timezone
 
-from memory.notes import discussing, reading, review, rules, shown, undoing
-from memory.notes.models import Proposal
+from memory.notes import browsing, discussing, findings, reading, review, rules, shown, undoing
+from memory.notes.browsing import Level
+from memory.notes.models import Note, Proposal
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest
+from memory.tenants.models import Member
 
 
 def the_proposal(request: TenantRequest, public_id: str) -> Proposal:
@@ -78,3 +83,29 @@ def conflict(request: TenantRequest, public_id: str, exc: Exception) -> HttpResp
     else:
         problem = "The text changed since you opened this page. This is how it reads now; look again, then decide."
     return show_proposal(request, now, problem=problem, status=409)
+
+
+def one_folder(request: TenantRequest, level: Level, folder: str, *, owner: Member | None = None) -> HttpResponse:
+    """What stands in a folder: a piece for the tree it is opened in, else a page. `owner`: of whose own space."""
+    more = f"?{pages.query(folder=folder, after=level.after)}" if level.after else ""
+    context = {
+        "folder": folder,
+        "above": browsing.above(folder),
+        "folders": level.folders,
+        "notes": labelled(request, level.notes),
+        "more": more,
+        "top": request.path,
+        "owner": owner,
+        "now": timezone.now(),
+    }
+    return pages.answer(request, "notes/folder.html", "notes/_level.html", context)
+
+
+def labelled(request: TenantRequest, rows: Iterable[Note]) -> list[Note]:
+    """The notes, each with the labels that the gardener gave it."""
+    notes = list(rows)
+    labels = findings.labels(request.actor, notes)
+    for one in notes:
+        kinds = dict.fromkeys(row.kind for row in labels.get(str(one.pk), ()))
+        one.labels = [findings.LABELS[kind][0] for kind in kinds]  # type: ignore[attr-defined]
+    return notes

@@ -5,7 +5,9 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from memory.notes import private, reading
+from memory.notes import browsing, private
+from memory.notes.showing import one_folder
+from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs
 
 
@@ -16,11 +18,15 @@ def space(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     notes = private.notes(request.tenant, owner, by=request.actor)
     if notes is None:
         raise Http404
+    folder, after = (pages.asked(request, name) for name in ("folder", "after"))
+    if folder:
+        level = browsing.of_space(str(owner.pk), folder.strip("/"), after=after)
+        return one_folder(request, level, folder.strip("/"), owner=owner)
     is_own = request.actor.member_pk == str(owner.pk)
     context = {
         "owner": owner,
         "is_own": is_own,
-        "folders": reading.tree(notes, is_one_space=True),
+        "folders": browsing.whole_or_top(notes, owner),
         "now": timezone.now(),
         "rule": private.rule(request.tenant),
         "readings": private.readings(owner) if is_own else [],

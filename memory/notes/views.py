@@ -3,21 +3,30 @@
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import QuerySet
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.notes import findings, links, private, reading, review, rules, shown
+from memory.notes import browsing, findings, links, private, reach, reading, review, rules, shown
 from memory.notes.markdown import render as to_html
 from memory.notes.models import Note, Proposal, Revision
 from memory.notes.preview import preview
-from memory.notes.showing import conflict, decided, proposed_instead, show_proposal, the_proposal
+from memory.notes.showing import (
+    conflict,
+    decided,
+    labelled,
+    one_folder,
+    proposed_instead,
+    show_proposal,
+    the_proposal,
+)
 from memory.tenants import pages
 from memory.tenants.access import Refused, TenantRequest, needs
 
+GONE = Q(current__isnull=False, deleted_at__isnull=False)
 TOLD_SHOWN = 5
 TOLD_PAGE = 50
 
@@ -112,30 +121,32 @@ def edit_page(
 @require_GET
 @needs("note.read")
 def notes(request: TenantRequest, slug: str) -> HttpResponse:
-    q = pages.asked(request, "q")
-    found = reading.visible(request.actor)
-    context = {
+    """The tree of notes: whole, or a folder of it, or what holds the words asked for."""
+    q, folder, after = (pages.asked(request, name) for name in ("q", "folder", "after"))
+    if folder and not q:
+        folder = folder.strip("/")
+        return one_folder(request, browsing.level(request.actor, folder, after=after), folder)
+    note_count = browsing.count(request.actor)
+    context: dict[str, Any] = {
         "q": q,
-        "folders": reading.tree(labelled(request, reading.containing(found, q) if q else found)),
-        "has_deleted": reading.kept(request.actor).filter(deleted_at__isnull=False).exists(),
+        "saved": pages.saved(request, "notes"),
+        "has_deleted": reach.notes(request.actor.member_pk).filter(GONE).exists(),
         "finding_count": findings.standing(request.actor).count(),
         "now": timezone.now(),
-        "note_count": found.count(),
+        "note_count": note_count,
+        "are_many": note_count == browsing.MANY,
         "proposal_count": reading.waiting(request.actor).count(),
         "new_note_url": reverse("note_new", args=[slug]),
         "own_space": reverse("space", args=[slug, request.member.public_id]) if request.member else "",
     }
+    if q:
+        holding = browsing.holding(request.actor, q)
+        context |= {"folders": browsing.tree(labelled(request, holding.notes)), "are_more": holding.are_more}
+    elif note_count <= browsing.WHOLE:
+        context["folders"] = browsing.tree(labelled(request, reading.visible(request.actor)))
+    else:
+        context["folders"] = browsing.level(request.actor, "").folders
     return pages.answer(request, "notes/tree.html", "notes/_tree.html", context)
-
-
-def labelled(request: TenantRequest, rows: QuerySet[Note]) -> list[Note]:
-    """The notes, each with the labels that the gardener gave it."""
-    labels = findings.labels(request.actor)
-    notes = list(rows)
-    for one in notes:
-        kinds = dict.fromkeys(row.kind for row in labels.get(str(one.pk), ()))
-        one.labels = [findings.LABELS[kind][0] for kind in kinds]  # type: ignore[attr-defined]
-    return notes
 
 
 @require_GET

@@ -22,32 +22,37 @@ def steps(tenant: Tenant, by: Actor) -> list[Step]:
     """The way of an owner or admin; nothing for others, and nothing once all of it is done. The tenant is bound."""
     if by.role not in ("owner", "admin"):
         return []
-    session = tenant.sessions.filter(is_internal=False).order_by("first_received_at", "id").first()
     proposals = tenant.proposals.exclude(state="superseded")
+    own = tenant.sessions.filter(is_internal=False)
+    done = [
+        own.exists(),
+        own.filter(last_seq__gt=1).exists(),
+        tenant.dreams.filter(state__in=("succeeded", "no_change")).exists(),
+        proposals.filter(state__in=("approved", "rejected")).exists(),
+        tenant.members.current().count() > 1,
+    ]
+    # The first of thousands need not be looked for where nobody is led to it any more.
+    if all(done):
+        return []
+    session = own.order_by("first_received_at", "id").first()
     waiting = proposals.filter(state="open").order_by("created_at", "id").first()
-    found = [
-        Step("Connect an agent", "or import history", _to(tenant, "connect"), session is not None),
+    return [
+        Step("Connect an agent", "or import history", _to(tenant, "connect"), done[0]),
         Step(
             "See the first session",
             "what it did, call by call",
             _to(tenant, "session", session.public_id) if session else _to(tenant, "sessions"),
-            tenant.sessions.filter(is_internal=False, last_seq__gt=1).exists(),
+            done[1],
         ),
-        Step(
-            "Run a dream",
-            "it proposes notes from what happened",
-            _to(tenant, "dreams"),
-            tenant.dreams.filter(state__in=("succeeded", "no_change")).exists(),
-        ),
+        Step("Run a dream", "it proposes notes from what happened", _to(tenant, "dreams"), done[2]),
         Step(
             "Decide the first proposal",
             "agents are told what you approve",
             _to(tenant, "proposal", waiting.public_id) if waiting else _to(tenant, "inbox"),
-            proposals.filter(state__in=("approved", "rejected")).exists(),
+            done[3],
         ),
-        Step("Invite a colleague", "who reviews with you", _people(tenant), tenant.members.current().count() > 1),
+        Step("Invite a colleague", "who reviews with you", _people(tenant), done[4]),
     ]
-    return [] if all(step.is_done for step in found) else found
 
 
 def _to(tenant: Tenant, name: str, *args: str) -> str:

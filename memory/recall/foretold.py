@@ -14,7 +14,7 @@ from memory.events.models import Event, Session
 from memory.notes.holding import as_proposed, locked
 from memory.notes.models import Note, Proposal
 from memory.notes.publish import all_sources, publish, sources_of
-from memory.recall import inject, scope
+from memory.recall import inject, scope, search
 from memory.recall.compose import Candidate
 from memory.tenants.access import Actor
 
@@ -59,6 +59,7 @@ def foretell(proposal: Proposal, *, by: Actor) -> Foretold:
 def _told(note: Note) -> Foretold:
     starts: dict[tuple[str, str], tuple[str, Candidate | None]] = {}
     tellings, section = [], ""
+    known = search.words_of(note) if note.current else frozenset()
     for session in _sessions(note):
         key = (str(session.project_id), str(session.member_id))
         if key not in starts:
@@ -66,7 +67,7 @@ def _told(note: Note) -> Foretold:
         how, candidate = starts[key]
         # Without its first line: that names a revision that there never was.
         section = section or (candidate.section or "" if candidate else "").partition("\n")[2]
-        prompt = "" if how == "whole" else _at_prompt(note, session)
+        prompt = "" if how == "whole" else _at_prompt(note, session, known)
         tellings.append(Telling(session, "prompt" if prompt else how, prompt))
     return Foretold(tellings, section)
 
@@ -93,10 +94,13 @@ def _at_start(note: Note, session: Session) -> tuple[str, Candidate | None]:
     return ("line" if mine.line in answer.text else ""), mine
 
 
-def _at_prompt(note: Note, session: Session) -> str:
+def _at_prompt(note: Note, session: Session, known: frozenset[str]) -> str:
     """The first line of the last prompt that the note would have come with, or ""."""
     rows = Event.objects.filter(session=session, kind="prompt").exclude(summary="").order_by("-seq")
     for prompt in rows.values_list("summary", flat=True)[:PROMPTS]:
-        if any(hit.note.pk == note.pk for hit in inject.fitting_prompt(session, prompt, member=session.member)):
+        # All notes in reach are weighed for a prompt: only for one that this note has a word of.
+        if search.has_any(prompt, known) and any(
+            hit.note.pk == note.pk for hit in inject.fitting_prompt(session, prompt, member=session.member)
+        ):
             return str(prompt)
     return ""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from django.db.models import Sum
 from django.db.models.functions import Length
 
+from memory.notes.reach import below
 from memory.recall.compose import BUDGET
 from memory.recall.scope import within_reach
 
@@ -23,5 +24,5 @@ class Room:
 
 def profile_room(member_pk: str | None) -> Room:
     """The room that the team's profile and this member's own take. Past it, notes are listed instead of told."""
-    profile = within_reach([], member_pk).filter(path_key__startswith="profile/")
+    profile = below(within_reach([], member_pk), "profile")
     return Room(profile.aggregate(size=Sum(Length("current__text")))["size"] or 0)

@@ -130,6 +130,16 @@ def could_fit(prompt: str) -> bool:
     return _is_telling(Question.of(prompt))
 
 
+def words_of(note: Note) -> frozenset[str]:
+    """The words that a question finds a note by, as it reads now."""
+    return frozenset(_words_of(note.tenant, note).words)
+
+
+def has_any(prompt: str, known: frozenset[str]) -> bool:
+    """Whether a prompt asks for any of these words; a note without one is never among those that fit."""
+    return not known.isdisjoint(Question.of(prompt).terms)
+
+
 def _is_telling(question: Question) -> bool:
     return any(words.is_telling(term) for term in question.terms)
 

@@ -58,6 +58,8 @@ MAY: Final[dict[str, frozenset[str]]] = {
     "settings.manage": ADMINS,
     "settings.read": EVERYONE,
     "news.choose": EVERYONE,
+    "filter.save": EVERYONE,
+    "filter.share": REVIEWERS,
 }
 # What a key's scope opens. A key needs the scope, and its owner the role: the narrower of both decides.
 SCOPES: Final[dict[str, frozenset[str]]] = {

@@ -29,6 +29,7 @@ def audit_list(request: TenantRequest, slug: str) -> HttpResponse:
     context = {
         **words,
         "entries": shown,
+        "saved": pages.saved(request, "audit"),
         "is_filtered": any(words.values()),
         "next_url": pages.next_url(request, "audit", [shown[-1].seq] if len(rows) > ENTRIES else None),
     }

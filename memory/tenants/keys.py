@@ -171,7 +171,16 @@ def is_open(key: AgentKey) -> bool:
 
 def usable_keys(member: Member) -> "QuerySet[AgentKey]":
     """A member's keys that open the door, the newest first."""
-    open_now = member.keys.filter(revoked_at__isnull=True).exclude(expires_at__lte=timezone.now())
+    return _usable(member.keys.all())
+
+
+def usable_in(tenant: Tenant) -> "QuerySet[AgentKey]":
+    """The keys of a team that open the door, whose ever they are, the newest first."""
+    return _usable(tenant.keys.all())
+
+
+def _usable(keys: "QuerySet[AgentKey]") -> "QuerySet[AgentKey]":
+    open_now = keys.filter(revoked_at__isnull=True).exclude(expires_at__lte=timezone.now())
     return open_now.order_by("-created_at", "-id")
 
 

@@ -29,6 +29,10 @@ def invitation_id() -> str:
     return ids.mint("invitation")
 
 
+def filter_id() -> str:
+    return ids.mint("filter")
+
+
 def message_id() -> str:
     return ids.mint("message")
 
@@ -471,6 +475,51 @@ class Message(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.channel} {self.about}"
+
+
+class SavedFilterQuerySet(models.QuerySet["SavedFilter"]):
+    def standing(self) -> "SavedFilterQuerySet":
+        return self.filter(removed_at__isnull=True)
+
+
+class SavedFilter(TenantOwned):
+    """What a member filters a list by, under a name: theirs, or shown to the whole team."""
+
+    tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="filters")
+    public_id = models.CharField(max_length=100, default=filter_id)
+    member = models.ForeignKey(Member, models.CASCADE, db_constraint=False, db_index=False, related_name="filters")
+    # The name of the page's address, and of a page that is of one thing that thing's id.
+    page = models.CharField(max_length=40)
+    of = models.CharField(max_length=100, blank=True)
+    name = models.CharField(max_length=60)
+    # As the page's own form would send it: only what the page takes, never an address.
+    query = models.CharField(max_length=1000)
+    is_shared = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    # It can be brought back for a while.
+    removed_at = models.DateTimeField(null=True)
+
+    objects = SavedFilterQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["public_id", "tenant"], name="one_filter_per_id"),
+            models.UniqueConstraint(
+                fields=["member", "page", "of", "name"],
+                condition=Q(removed_at__isnull=True),
+                name="one_filter_per_name_and_list",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["tenant", "page"],
+                condition=Q(is_shared=True, removed_at__isnull=True),
+                name="tenants_filter_all",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class OperatorEntry(models.Model):

@@ -8,6 +8,7 @@ from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 
 from memory.paging import decode, encode
+from memory.tenants import filters
 from memory.tenants.access import TenantRequest
 
 
@@ -45,6 +46,11 @@ def next_url(request: TenantRequest, name: str, position: list[Any] | None) -> s
         return ""
     kept = {key: value for key, value in request.GET.items() if key != "cursor" and value}
     return f"{request.path}?{urlencode({**kept, 'cursor': encode(position, scope=_scope(request, name))})}"
+
+
+def saved(request: TenantRequest, page: str, of: str = "") -> filters.Shown:
+    """The filters that were saved for a list, and the present one."""
+    return filters.shown(request.tenant, filters.Place(page, of), request.GET.urlencode(), by=request.actor)
 
 
 def query(**said: str) -> str:

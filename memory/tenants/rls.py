@@ -40,6 +40,7 @@ CROSSINGS: Final = (
     "body_months",
     "retention_due",
     "blank_revision",
+    "notes_holding",
     "redact_step",
     "look_as",
     "look_with",

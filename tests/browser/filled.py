@@ -26,6 +26,7 @@ def fill() -> dict[str, Any]:
     tell(acme, agent)
     chain(acme, people["alice"])
     caches(acme, agent)
+    filters(acme, people["alice"], people["bob"])
     return {"acme": acme, **people}
 
 
@@ -106,6 +107,20 @@ def caches(acme: Any, agent: Any) -> None:
             Lookup.objects.filter(pk=row.pk).update(at=row.at - back)
 
 
+def filters(acme: Any, alice: Any, bob: Any) -> None:
+    """Alice's own filter of the threads, one of Bob's for everybody, and one that she removed just now."""
+    from memory.tenants import filters as saved
+    from memory.tenants import rls
+    from memory.tenants.access import member_actor
+    from tests.pages import made
+
+    made.saved_filter(acme, alice, query="q=build&state=any", name="Builds")
+    made.saved_filter(acme, bob, query="owned=no", name="Nobody looks after these", is_shared=True)
+    gone = made.saved_filter(acme, alice, query="state=closed", name="Closed ones")
+    with rls.tenant_scope(str(acme.pk)):
+        saved.remove(gone, by=member_actor(alice))
+
+
 def addresses(team: dict[str, Any]) -> dict[str, str]:
     """Every page that a member opens, by a name, with the richest thing of each kind. Alice, the owner, may see all."""
     from django.db.models import Count
@@ -130,10 +145,12 @@ def addresses(team: dict[str, Any]) -> dict[str, str]:
         entry = acme.cache_entries.filter(tool="read_file").order_by("-pk").first()
         incident = acme.cache_incidents.exclude(detail="").order_by("-pk").first()
         analysis = acme.analyses.first()
+        project = acme.projects.order_by("slug").first()
     log = f"triggers/{run.public_id}/payload/?part=full_log"
     pages = {
         "find": "find/?q=retr",
         "threads": "threads/",
+        "threads-filtered": "threads/?q=build&state=open",
         "thread": f"threads/{answered.public_id}/",
         "thread-edit": f"threads/{answered.public_id}/edit/",
         "hop-map": f"threads/{answered.public_id}/map/?to={run.public_id}",
@@ -167,6 +184,7 @@ def addresses(team: dict[str, Any]) -> dict[str, str]:
         "proposal-edit": f"proposals/{waiting[0].public_id}/edit/",
         "proposal-told": f"proposals/{waiting[0].public_id}/told/",
         "notes": "notes/",
+        "notes-folder": "notes/?folder=project",
         "notes-none": "notes/?q=nothinglikethis",
         "note": f"notes/{note.public_id}/",
         "note-edit": f"notes/{note.public_id}/edit/",
@@ -186,6 +204,7 @@ def addresses(team: dict[str, Any]) -> dict[str, str]:
         "session-told": f"sessions/{told.public_id}/",
         "event": f"events/{event.public_id}/",
         "projects": "projects/",
+        "project-limit": f"projects/{project.public_id}/limit/",
         "dreams": "dreams/",
         "dream": f"dreams/{dream.public_id}/",
         "dream-decide": f"dreams/{dream.public_id}/decide/",
@@ -208,6 +227,15 @@ def addresses(team: dict[str, Any]) -> dict[str, str]:
     }
     own = {"account": "/account/", "codes": "/account/codes/", "prove": "/prove/", "password": "/password/"}
     return {name: f"/t/acme/{address}" for name, address in pages.items()} | own
+
+
+def operated(team: dict[str, Any]) -> dict[str, str]:
+    """Every page of whoever runs the server, by a name. Alice becomes an operator."""
+    from memory.tenants.models import User
+
+    User.objects.filter(pk=team["alice"].user_id).update(is_operator=True)
+    pages = {"teams": "", "team-new": "new/", "log": "log/", "team": "teams/acme/"}
+    return {f"operator-{name}": f"/operator/{address}" for name, address in pages.items()}
 
 
 def outside(team: dict[str, Any]) -> dict[str, str]:

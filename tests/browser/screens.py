@@ -23,7 +23,7 @@ def shoot(address: str, team: dict[str, Any]) -> None:
     entered = Client()
     entered.force_login(team["alice"].user)
     cookie = {"name": settings.SESSION_COOKIE_NAME, "value": entered.cookies[settings.SESSION_COOKIE_NAME].value}
-    pages, before = filled.addresses(team), filled.outside(team)
+    pages, before = filled.addresses(team) | filled.operated(team), filled.outside(team)
     with chromium.launched() as browser:
         for size, (width, height) in SIZES.items():
             for scheme in ("light", "dark"):

@@ -1,4 +1,4 @@
-"""Every page by axe-core, by its weight, by what moves while it loads, and by the keyboard alone.
+"""Every page by axe-core, by its weight, by what moves while it and its parts load, and by the keyboard alone.
 
 axe-core (tests/data/axe) is given to the page by the debugger, which the page's own policy does not bind. The API's
 interactive page (/api/v1/docs) is left out: it is Swagger UI, which is not ours and weighs more than all others.
@@ -24,6 +24,8 @@ ANSWERS = {"not-found": 404, "link-used": 410}
 MOST_INSIDE = 4
 # What a member's GET answers with that is no page: files, and pieces that stand in a page.
 NO_PAGES = {"note_export", "trigger_raw", "worker_report", "event_payload"}
+# What an operator does by a POST.
+ACTS = {f"operator_{verb}" for verb in ("suspend", "resume", "export", "delete", "keep")}
 
 FINDINGS = """async (tags) => {
     const found = await axe.run(document, {runOnly: tags, resultTypes: ["violations"], preload: false});
@@ -81,7 +83,7 @@ class Look:
 )
 def test_every_page_is_light_still_and_accessible(window: Any, first: Look, then: Look) -> None:
     team = filled.fill()
-    pages, before = filled.addresses(team), filled.outside(team)
+    pages, before = filled.addresses(team) | filled.operated(team), filled.outside(team)
     assert not unwalked(pages), "pages that tests/browser/filled.py does not know"
     wrong: list[str] = []
     for member, paths in ((team["alice"], pages), (None, before)):
@@ -99,10 +101,12 @@ def test_every_page_is_light_still_and_accessible(window: Any, first: Look, then
 
 
 def unwalked(pages: dict[str, str]) -> set[str]:
-    """The names of a team's pages that are not among these."""
+    """The names of a team's pages, and of operators', that are not among these."""
     walked = {resolve(path.partition("?")[0]).url_name for path in pages.values()}
+    operators = {route.name for route in test_urls.ROUTES if route.address.startswith("operator/")} - ACTS
     asked = {**test_urls.LISTS, **{name: how for name, (how, *_) in test_urls.BY_ID.items()}}
-    return {route.name for route in test_urls.PAGES if asked[route.name] == "get"} - walked - NO_PAGES
+    pages_of_team = {route.name for route in test_urls.PAGES if asked[route.name] == "get"} - NO_PAGES
+    return (pages_of_team | operators) - walked
 
 
 class Walk:
@@ -137,6 +141,8 @@ class Walk:
         status = self.page.goto(self.address + path).status
         self.note(status != ANSWERS.get(name, 200), f"answers {status}")
         self.note(not self.page.url.endswith(path), f"leads to {self.page.url}")
+        # Parts that the page asks for by itself belong to its loading: they take the place of what asks for them.
+        self.page.wait_for_function("() => !document.querySelector('[hx-trigger=load]')")
 
     def measure(self) -> None:
         shift = self.page.evaluate(SHIFT)

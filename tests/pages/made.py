@@ -12,7 +12,7 @@ from memory.notes.models import Autosaved, Comment, Finding, Note, NoteReport, P
 from memory.notes.publish import digest
 from memory.notes.review import Draft, Evidence
 from memory.recall.models import Telling, ToldNote
-from memory.tenants import rls
+from memory.tenants import filters, rls
 from memory.tenants.access import Actor, dream_actor, member_actor
 from memory.tenants.models import Member, Tenant
 
@@ -71,6 +71,13 @@ def note(tenant: Tenant, by: Member, *, path: str = PATH, text: str = TEXT, is_p
 def rule(tenant: Tenant, by: Member, glob: str = "general/acme-only/**", *, mode: str = "review") -> Rule:
     with rls.tenant_scope(str(tenant.pk)):
         return rules.save(tenant, rules.Wanted(glob, mode), by=member_actor(by))
+
+
+def saved_filter(tenant: Tenant, by: Member, *, page: str = "threads", query: str = "q=acme-only", **said: Any) -> Any:
+    """A filter that a member saved."""
+    given = {"name": "acme-only filter", "is_shared": False, **said}
+    with rls.tenant_scope(str(tenant.pk)):
+        return filters.save(tenant, filters.place(page), query, by=member_actor(by), **given)
 
 
 def report(of: Note, by: Member, reason: str = "acme-only: it is wrong") -> NoteReport:
