@@ -65,7 +65,8 @@ def test_every_table_of_a_tenant_is_protected() -> None:
 UNLIMITED = {
     # The team itself, its people, keys, settings, and what leaves it.
     "tenants_tenant", "tenants_member", "tenants_agentkey", "tenants_keyspend", "tenants_keyday", "tenants_invitation",
-    "tenants_loginlink", "tenants_setting", "tenants_message", "tenants_signon", "tenants_identity", "notes_newschoice",
+    "tenants_loginlink", "tenants_setting", "tenants_message", "tenants_signon", "tenants_identity", "tenants_arrival",
+    "notes_newschoice",
     # Admins alone read it, and they see every project.
     "tenants_audithead", "tenants_auditentry", "graph_endpoint", "graph_delivery", "graph_mark",
     # Read by workers, or by their own door that asks the things themselves; `lookup.absent` keeps known ids to itself.
