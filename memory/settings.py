@@ -266,7 +266,7 @@ AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
 AXES_USERNAME_FORM_FIELD = "username"
 # What was typed is not kept beside the count: a mistyped secret is almost one.
-AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "password", "old", "code"]
+AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "password", "old", "code", "SAMLResponse", "RelayState"]
 AXES_CLIENT_IP_CALLABLE = "memory.tenants.middleware.client_ip"
 # Second factors of django-allauth: what it keeps is sealed as our own secrets are, a clock may be half a minute off.
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None

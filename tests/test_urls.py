@@ -22,6 +22,7 @@ from tests.pages import chains, made
 PUBLIC = {"home", "healthz", "readyz", "login", "link", "logout", "password", "choose", "schema", "api-docs"}
 PUBLIC |= {"invitation", "prove", "account", "logout_everywhere"}
 PUBLIC |= {"login_code", "login_passkey", "login_passkey_begin", "sso", "sso_team", "sso_start", "sso_callback"}
+PUBLIC |= {"saml_start", "saml_metadata", "saml_acs", "saml_finish"}
 PUBLIC |= {"codes", "codes_off", "recovery_codes", "passkey_add", "passkey_begin", "passkey_rename", "passkey_remove"}
 PUBLIC |= {"prove_passkey_begin", "prove_link"}  # these two rows ask for a login themselves
 # To whom operates the server; 404 to everybody else: tests/ops/test_operator.py.
@@ -54,6 +55,7 @@ LISTS = {
     "cache_repeats": "get", "cache_prompts": "get", "cache_settings": "get",
     "settings": "get", "settings_server": "get", "messages": "get", "message_try": "post", "filter_save": "post",
     "news": "get", "garden": "get", "garden_start": "post", "sign_on": "get", "sign_on_remove": "post",
+    "sign_on_saml": "get",
 }  # fmt: skip
 # What a list needs to be asked.
 QUERIES = {"api-search": "?q=acme-only", "find": "?q=acme-only"}

@@ -205,6 +205,44 @@ class SignOnForm(forms.Form):
             self.fields["secret"].widget.attrs["placeholder"] = "A secret is set; type another to replace it"
 
 
+class SamlForm(SignOnForm):
+    """The same of a provider that speaks SAML: its description, or the pieces of it."""
+
+    client_id = secret = None  # type: ignore[assignment]
+    metadata = forms.CharField(
+        label="Metadata of the provider (XML)",
+        max_length=300_000,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
+        help_text="It fills the three fields below. Or leave it empty and fill them yourself.",
+    )
+    issuer = forms.CharField(
+        label="Entity id of the provider",
+        max_length=490,
+        required=False,
+        widget=forms.TextInput(attrs={"spellcheck": "false"}),
+    )
+    sso_url = forms.CharField(
+        label="Address for single sign-on (HTTP-Redirect)",
+        max_length=2000,
+        required=False,
+        widget=forms.TextInput(attrs={"inputmode": "url", "spellcheck": "false"}),
+    )
+    certificates = forms.CharField(
+        label="Certificates that it signs by",
+        max_length=20_000,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
+        help_text="One, or two one below the other while the provider changes from the first to the second.",
+    )
+    field_order = ("metadata", "issuer", "sso_url", "certificates", "domains", "role", "is_required")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, has_secret=False, **kwargs)
+        self.fields["domains"].required = True
+        self.fields["domains"].help_text = "With commas between them. Nobody else comes in by it."
+
+
 def check_password(user: User, said: str, request: HttpRequest) -> None:
     """Raises ValidationError unless it is the person's; counted like a login."""
     found = authenticate(request, username=user.email, password=said)

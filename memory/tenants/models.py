@@ -372,12 +372,22 @@ class Setting(TenantOwned):
 
 
 class SignOn(TenantOwned):
-    """How a team's members come in by single sign-on (OpenID Connect). The client's secret is encrypted."""
+    """How a team's members come in by single sign-on: OpenID Connect or SAML. The client's secret is encrypted."""
+
+    class Protocol(models.TextChoices):
+        OIDC = "oidc", "OpenID Connect"
+        SAML = "saml", "SAML 2.0"
 
     tenant = models.OneToOneField(Tenant, models.CASCADE, db_constraint=False, related_name="sign_on")
+    protocol = models.CharField(max_length=4, choices=Protocol.choices, default=Protocol.OIDC)
+    # Of SAML: the provider's entity id.
     issuer = models.CharField(max_length=500)
-    client_id = models.CharField(max_length=300)
+    # OpenID Connect only.
+    client_id = models.CharField(max_length=300, blank=True)
     secret = models.BinaryField()
+    # SAML only: where people are sent, and by which certificates (PEM) the provider signs.
+    sso_url = models.CharField(max_length=2000, blank=True)
+    certificates = models.JSONField(default=list, blank=True)
     # Only addresses of these domains come in, with spaces between them; empty: of any.
     domains = models.CharField(max_length=1000, blank=True)
     # What who comes for the first time becomes; empty: only members and who is invited come in.
@@ -401,6 +411,11 @@ class SignOn(TenantOwned):
     def __str__(self) -> str:
         return self.issuer
 
+    @property
+    def authority(self) -> str:
+        """Whose names for people they are. A provider that speaks both protocols may use one issuer, and two names."""
+        return f"saml:{self.issuer}" if self.protocol == self.Protocol.SAML else self.issuer
+
     def needs(self, member: Member) -> bool:
         """Whether the member comes in by it alone."""
         return self.is_required and member.role != Role.OWNER
@@ -423,6 +438,31 @@ class Identity(TenantOwned):
 
     def __str__(self) -> str:
         return self.subject
+
+
+class Arrival(TenantOwned):
+    """An assertion of a SAML provider that was checked: it is taken once, and waits for the browser that asked.
+
+    The provider's page posts it from another site, so that the browser sends no session with it.
+    """
+
+    # SHA-256 of the assertion's name, and of the question that it answers.
+    assertion = models.BinaryField()
+    asked = models.BinaryField()
+    # What it says of the person, sealed; empty once that was used.
+    claims = models.BinaryField(blank=True)
+    at = models.DateTimeField()
+    # A repeat after this is refused by its time.
+    ends_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["assertion", "tenant"], name="an_assertion_is_taken_once"),
+        ]
+        indexes = [models.Index(fields=["asked", "tenant"], name="tenants_arrival_asked")]
+
+    def __str__(self) -> str:
+        return f"arrived {self.at}"
 
 
 class MessageQuerySet(models.QuerySet["Message"]):

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from memory.tenants import audit, invitations, oidc, outgoing, people, rls, vault
+from memory.tenants import audit, invitations, oidc, outgoing, people, rls, saml, vault
 from memory.tenants.access import Actor, member_actor, require
 from memory.tenants.models import Identity, Invitation, Member, Role, SignOn, Tenant, User
 
@@ -34,7 +34,9 @@ class NotLetIn(Exception):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What an admin typed. An empty secret keeps the one that is set."""
+    """What an admin typed. An empty secret keeps the one that is set. With a `provider` it is SAML, and `issuer`,
+    `client_id` and `secret` say nothing.
+    """
 
     issuer: str
     client_id: str
@@ -42,6 +44,17 @@ class Wanted:
     domains: str
     role: str
     is_required: bool
+    provider: saml.Provider | None = None
+
+    @property
+    def leads_to(self) -> tuple[str, ...]:
+        if self.provider is not None:
+            return SignOn.Protocol.SAML, self.provider.issuer, self.provider.sso_url
+        return SignOn.Protocol.OIDC, self.issuer, self.client_id
+
+    @property
+    def certificates(self) -> set[str]:
+        return set(self.provider.certificates) if self.provider is not None else set()
 
 
 @dataclass(frozen=True)
@@ -51,7 +64,18 @@ class Door:
     tenant_pk: str
     slug: str
     team: str
-    client: oidc.Client
+    leads_to: oidc.Client | saml.Provider
+
+    @property
+    def service(self) -> saml.Service:
+        """Who we are to a SAML provider."""
+        return service(self.slug)
+
+
+def service(slug: str) -> saml.Service:
+    """Who a team is to a SAML provider, whether it has one or not."""
+    base = f"{settings.PUBLIC_URL}/sso/{slug}/saml"
+    return saml.Service(entity_id=f"{base}/metadata/", acs=f"{base}/acs/")
 
 
 def callback(slug: str) -> str:
@@ -73,6 +97,8 @@ def door(slug: str) -> Door | None:
         row = SignOn.objects.select_related("tenant").filter(tenant_id=tenant_pk).first()
     if row is None:
         return None
+    if row.protocol == SignOn.Protocol.SAML:
+        return Door(tenant_pk, slug, row.tenant.name, _provider(row))
     try:
         secret = vault.opened(bytes(row.secret))
     except vault.Unreadable:
@@ -80,6 +106,10 @@ def door(slug: str) -> Door | None:
         return None
     client = oidc.Client(row.issuer, row.client_id, secret, callback(slug))
     return Door(tenant_pk, slug, row.tenant.name, client)
+
+
+def _provider(row: SignOn) -> saml.Provider:
+    return saml.Provider(row.issuer, row.sso_url, tuple(row.certificates))
 
 
 def save(tenant: Tenant, wanted: Wanted, *, signed_on_at: float, by: Actor) -> SignOn:
@@ -92,20 +122,23 @@ def save(tenant: Tenant, wanted: Wanted, *, signed_on_at: float, by: Actor) -> S
     domains = " ".join(sorted(set(wanted.domains.lower().replace(",", " ").replace("@", "").split())))
     _check(wanted, domains, row)
     now = timezone.now()
-    is_moved = row is None or (row.issuer, row.client_id) != (wanted.issuer, wanted.client_id)
+    is_moved = row is None or _is_moved(row, wanted)
+    was = set(row.certificates) if row is not None else set()
     row = row or SignOn(tenant=tenant, connected_at=now)
+    if is_moved or was - wanted.certificates:
+        # A certificate that is taken away proves nothing any more, and what it proved neither.
+        row.connected_at = now
+    if is_moved or wanted.certificates - was:
+        row.is_for_owners = False
     if is_moved:
-        row.connected_at, row.is_for_owners = now, False
         oidc.forget()
     if wanted.is_required and is_moved:
         raise Invalid("is_required", "Save without this, come in by it once yourself, then ask everybody for it.")
     if wanted.is_required and not row.is_required and signed_on_at <= row.connected_at.timestamp():
         raise Invalid("is_required", "Come in by it once yourself first, so that nobody is locked out.")
-    row.issuer, row.client_id, row.domains, row.role = wanted.issuer, wanted.client_id, domains, wanted.role
-    row.is_required = wanted.is_required
+    _lead(row, wanted)
+    row.domains, row.role, row.is_required = domains, wanted.role, wanted.is_required
     row.is_for_owners = row.is_for_owners or by.role == Role.OWNER
-    if wanted.secret:
-        row.secret = vault.sealed(wanted.secret)
     row.changed_by = f"{by.label} ({by.id})"[:200]
     row.save()
     after = f"{told(row)}{', new secret' if wanted.secret else ''}"
@@ -113,15 +146,28 @@ def save(tenant: Tenant, wanted: Wanted, *, signed_on_at: float, by: Actor) -> S
     return row
 
 
+def _is_moved(row: SignOn, wanted: Wanted) -> bool:
+    """Whether it would lead elsewhere. A provider goes from one certificate to the next with one in common."""
+    led = (row.protocol, row.issuer, row.sso_url if row.protocol == SignOn.Protocol.SAML else row.client_id)
+    return led != wanted.leads_to or (bool(wanted.certificates) and wanted.certificates.isdisjoint(row.certificates))
+
+
+def _lead(row: SignOn, wanted: Wanted) -> None:
+    provider = wanted.provider
+    if provider is None:
+        row.protocol, row.issuer, row.client_id = SignOn.Protocol.OIDC, wanted.issuer, wanted.client_id
+        row.sso_url, row.certificates = "", []
+        row.secret = vault.sealed(wanted.secret) if wanted.secret else row.secret
+        return
+    row.protocol, row.issuer, row.sso_url = SignOn.Protocol.SAML, provider.issuer, provider.sso_url
+    row.certificates, row.client_id, row.secret = list(provider.certificates), "", b""
+
+
 def _check(wanted: Wanted, domains: str, row: SignOn | None) -> None:
-    try:
-        outgoing.check_url(wanted.issuer)
-    except outgoing.InvalidAddress as why:
-        raise Invalid("issuer", str(why)) from None
-    if "?" in wanted.issuer or "#" in wanted.issuer:
-        raise Invalid("issuer", "An issuer has no ? and no #.")
-    if row is None and not wanted.secret:
-        raise Invalid("secret", "The provider gives a secret with the client id.")
+    if wanted.provider is None:
+        _check_client(wanted, row)
+    elif not domains:
+        raise Invalid("domains", "Say of which domains: SAML has no word for an address that was verified.")
     wrong = [one for one in domains.split() if not _DOMAIN.fullmatch(one)]
     if wrong:
         raise Invalid("domains", f"{wrong[0][:80]!r} is no domain, such as example.org.")
@@ -131,12 +177,26 @@ def _check(wanted: Wanted, domains: str, row: SignOn | None) -> None:
         raise Invalid("domains", "Say of which domains: else everybody whom the provider knows would join.")
 
 
+def _check_client(wanted: Wanted, row: SignOn | None) -> None:
+    try:
+        outgoing.check_url(wanted.issuer)
+    except outgoing.InvalidAddress as why:
+        raise Invalid("issuer", str(why)) from None
+    if "?" in wanted.issuer or "#" in wanted.issuer:
+        raise Invalid("issuer", "An issuer has no ? and no #.")
+    if (row is None or not row.secret) and not wanted.secret:
+        raise Invalid("secret", "The provider gives a secret with the client id.")
+
+
 def told(row: SignOn | None) -> str:
     """The settings in one line, without the secret."""
     if row is None:
         return "none"
     joins = f"new ones as {row.role}" if row.role else "invited only"
-    return f"{row.client_id}, {joins}, {row.domains or 'any domain'}{', required' if row.is_required else ''}"
+    # Whoever holds the key of a certificate could come in as anybody: which they were stands in the audit.
+    signs = " and ".join(saml.shown(one).fingerprint[:32] for one in row.certificates)
+    leads_to = f"SAML to {row.sso_url} signed by {signs}" if signs else row.client_id
+    return f"{leads_to}, {joins}, {row.domains or 'any domain'}{', required' if row.is_required else ''}"
 
 
 def remove(tenant: Tenant, *, by: Actor) -> None:
@@ -181,21 +241,21 @@ def refused(door: Door, why: str, *, ip: str = "", request_id: str = "") -> None
 
 def _refused(door: Door, why: str, who: Actor) -> None:
     with rls.tenant_scope(door.tenant_pk):
-        audit.record(who, "sign_on.enter", door.client.issuer, after=why, outcome="refused")
+        audit.record(who, "sign_on.enter", door.leads_to.issuer, after=why, outcome="refused")
 
 
 def _arrive(door: Door, claims: oidc.Claims, who: Actor) -> Member:
     # Two tabs that arrive at once must not link or join twice.
     tenant = Tenant.objects.select_for_update().get(pk=door.tenant_pk)
     row = SignOn.objects.filter(tenant=tenant).first()
-    if row is None or (row.issuer, row.client_id) != (door.client.issuer, door.client.client_id):
+    if row is None or not _still(row, door):
         raise NotLetIn("The team's single sign-on was changed a moment ago. Try again.")
     if not claims.is_verified or not claims.email:
         raise NotLetIn("Your provider does not say that it verified your e-mail address.")
     if row.domains and claims.email.rpartition("@")[2] not in row.domains.split():
         raise NotLetIn(f"The team lets nobody in by an address like {claims.email}.")
     identity = Identity.objects.select_related("member__user", "member__tenant").filter(
-        tenant=tenant, issuer=row.issuer, subject=claims.subject
+        tenant=tenant, issuer=row.authority, subject=claims.subject
     )
     known = identity.first()
     member = known.member if known else _known_by_address(row, claims) or _joined(row, tenant, claims, who)
@@ -210,17 +270,25 @@ def _arrive(door: Door, claims: oidc.Claims, who: Actor) -> Member:
     return member
 
 
+def _still(row: SignOn, door: Door) -> bool:
+    """Whether it leads where it did when the door was opened."""
+    if isinstance(door.leads_to, saml.Provider):
+        return row.protocol == SignOn.Protocol.SAML and _provider(row) == door.leads_to
+    led = (row.protocol, row.issuer, row.client_id)
+    return led == (SignOn.Protocol.OIDC, door.leads_to.issuer, door.leads_to.client_id)
+
+
 def _known_by_address(row: SignOn, claims: oidc.Claims) -> Member | None:
     found = Member.objects.select_related("user", "tenant").filter(tenant=row.tenant_id, user__email=claims.email)
     return found.first()
 
 
 def _link(row: SignOn, member: Member, claims: oidc.Claims, who: Actor) -> None:
-    if Identity.objects.filter(member=member, issuer=row.issuer).exists():
+    if Identity.objects.filter(member=member, issuer=row.authority).exists():
         # Addresses are given to others; the provider's own name for a person is not.
         raise NotLetIn("Your provider knew somebody else by this address. Ask an admin of the team to unlink them.")
     Identity.objects.create(
-        tenant_id=row.tenant_id, member=member, issuer=row.issuer, subject=claims.subject, last_at=timezone.now()
+        tenant_id=row.tenant_id, member=member, issuer=row.authority, subject=claims.subject, last_at=timezone.now()
     )
     actor = member_actor(member, ip=who.ip, request_id=who.request_id)
     audit.record(actor, "sign_on.link", member.public_id, after=claims.subject)
@@ -259,7 +327,7 @@ def identities(tenant: Tenant) -> "QuerySet[Identity]":
 def reseal() -> int:
     """Seal the clients' secrets anew under the current key, as the migrator, who sees all teams; gives how many."""
     count = 0
-    for row in SignOn.objects.select_for_update():
+    for row in SignOn.objects.exclude(secret=b"").select_for_update():
         row.secret = vault.resealed(bytes(row.secret))
         row.save(update_fields=["secret"])
         count += 1

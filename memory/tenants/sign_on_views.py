@@ -10,11 +10,12 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.tenants import entry, oidc, sign_on
+from memory.tenants import entry, oidc, saml, sign_on
 from memory.tenants.access import TenantRequest, needs, public
 from memory.tenants.forms import SignOnForm
 from memory.tenants.leads import safe_next
 from memory.tenants.middleware import client_ip
+from memory.tenants.models import SignOn
 from memory.tenants.proof import enter_by_sign_on, recently
 
 _TRIPS: Final = "sign_on_trips"
@@ -57,12 +58,14 @@ def sso_start(request: HttpRequest, slug: str) -> HttpResponse:
     inbox = reverse("inbox", args=[slug])
     if door is None:
         return redirect(f"{reverse('login')}?next={inbox}")
+    if isinstance(door.leads_to, saml.Provider):
+        return redirect(f"{reverse('saml_start', args=[slug])}?{request.GET.urlencode()}")
     is_proof = "prove" in request.GET and request.user.is_authenticated
     trip = oidc.new_trip(next_page=safe_next(request, default=inbox), is_proof=is_proof)
     try:
-        url = oidc.where_to(door.client, trip)
+        url = oidc.where_to(door.leads_to, trip)
     except oidc.Failed as why:
-        return _failed(request, door, str(why), status=502)
+        return failed(request, door, str(why), status=502)
     entry.briefly(request)
     trips = dict(list(request.session.get(_TRIPS, {}).items())[-_MOST_TRIPS + 1 :])
     request.session[_TRIPS] = {**trips, trip.state: {"slug": slug, **asdict(trip)}}
@@ -75,30 +78,45 @@ def sso_callback(request: HttpRequest, slug: str) -> HttpResponse:
     """Back from the provider."""
     door = sign_on.door(slug)
     trip = _trip(request, slug)
-    if door is None or trip is None:
-        return _failed(request, door, BEGUN_ELSEWHERE, status=400)
+    if door is None or trip is None or not isinstance(door.leads_to, oidc.Client):
+        return failed(request, door, BEGUN_ELSEWHERE, status=400)
     if "code" not in request.GET:
         said = request.GET.get("error", "nothing")[:100]
-        return _failed(request, door, f"Your provider did not let you in: it says {said}.", status=403)
-    request_id: str = request.request_id  # type: ignore[attr-defined]
-    where = {"ip": client_ip(request), "request_id": request_id}
+        return failed(request, door, f"Your provider did not let you in: it says {said}.", status=403)
     try:
-        claims = oidc.who(door.client, trip, code=request.GET["code"], issuer=request.GET.get("iss", ""))
-        member = sign_on.arrive(door, claims, **where)
+        claims = oidc.who(door.leads_to, trip, code=request.GET["code"], issuer=request.GET.get("iss", ""))
     except oidc.Unproven as why:
-        sign_on.refused(door, str(why), **where)
-        return _failed(request, door, str(why), status=403)
+        return unproven(request, door, str(why))
     except oidc.Failed as why:
-        return _failed(request, door, str(why), status=502)
+        return failed(request, door, str(why), status=502)
+    return let_in(request, door, claims, next_page=trip.next, is_proof=trip.is_proof)
+
+
+def let_in(
+    request: HttpRequest, door: sign_on.Door, claims: oidc.Claims, *, next_page: str, is_proof: bool
+) -> HttpResponse:
+    """Log in whom the provider vouches for, as the team's rules say."""
+    try:
+        member = sign_on.arrive(door, claims, **_where(request))
     except sign_on.NotLetIn as why:
-        return _failed(request, door, str(why), status=403)
-    if trip.is_proof and request.user != member.user:
-        return _failed(request, door, "The provider knows you as somebody else. Nothing was changed.", status=403)
-    proved_at = claims.auth_time if claims.auth_time is not None else time.time() if trip.is_proof else 0.0
+        return failed(request, door, str(why), status=403)
+    if is_proof and request.user != member.user:
+        return failed(request, door, "The provider knows you as somebody else. Nothing was changed.", status=403)
+    proved_at = claims.auth_time if claims.auth_time is not None else time.time() if is_proof else 0.0
     enter_by_sign_on(request, member.user, door.tenant_pk, proved_at=min(proved_at, time.time()))
-    if trip.is_proof:
+    if is_proof:
         messages.success(request, "Thank you. Now do it again: nothing was changed yet.")
-    return redirect(trip.next)
+    return redirect(next_page)
+
+
+def unproven(request: HttpRequest, door: sign_on.Door, why: str) -> HttpResponse:
+    """What the provider says does not hold: a line in the team's audit, and the page that says so."""
+    sign_on.refused(door, why, **_where(request))
+    return failed(request, door, why, status=403)
+
+
+def _where(request: HttpRequest) -> dict[str, str]:
+    return {"ip": client_ip(request), "request_id": str(request.request_id)}  # type: ignore[attr-defined]
 
 
 def _trip(request: HttpRequest, slug: str) -> oidc.Asked | None:
@@ -113,7 +131,8 @@ def _trip(request: HttpRequest, slug: str) -> oidc.Asked | None:
     return oidc.Asked(**kept)
 
 
-def _failed(request: HttpRequest, door: sign_on.Door | None, why: str, *, status: int) -> HttpResponse:
+def failed(request: HttpRequest, door: sign_on.Door | None, why: str, *, status: int) -> HttpResponse:
+    """The page that says why somebody is not in."""
     return render(request, "tenants/sso_failed.html", {"door": door, "why": why}, status=status)
 
 
@@ -124,7 +143,8 @@ def sign_on_page(request: TenantRequest, slug: str) -> HttpResponse:
     """Where single sign-on leads, and who comes in by it."""
     row = sign_on.of(request.tenant)
     typed = request.POST if request.method == "POST" else None
-    form = SignOnForm(typed, initial=_shown(row), has_secret=row is not None)
+    is_oidc = row is not None and row.protocol == SignOn.Protocol.OIDC
+    form = SignOnForm(typed, initial=shown(row) if is_oidc else {}, has_secret=is_oidc)
     came = entry.signed_on(request, str(request.tenant.pk))
     if request.method == "POST" and form.is_valid():
         wanted = sign_on.Wanted(**form.cleaned_data)
@@ -137,7 +157,8 @@ def sign_on_page(request: TenantRequest, slug: str) -> HttpResponse:
             return redirect("sign_on", slug)
     context = {
         "form": form,
-        "row": row,
+        "row": row if is_oidc else None,
+        "by_other": row.get_protocol_display() if row is not None and not is_oidc else "",
         "callback": sign_on.callback(slug),
         "linked": sign_on.identities(request.tenant).count(),
         "is_owner": request.actor.role == "owner",
@@ -145,11 +166,13 @@ def sign_on_page(request: TenantRequest, slug: str) -> HttpResponse:
     return render(request, "tenants/sign_on.html", context, status=422 if request.method == "POST" else 200)
 
 
-def _shown(row: Any) -> dict[str, Any]:
+def shown(row: SignOn | None) -> dict[str, Any]:
+    """What is set, as a form shows it."""
     if row is None:
         return {}
-    shown = {name: getattr(row, name) for name in ("issuer", "client_id", "role", "is_required")}
-    return {**shown, "domains": row.domains.replace(" ", ", ")}
+    names = ("issuer", "client_id", "sso_url", "role", "is_required")
+    pieces = {"domains": row.domains.replace(" ", ", "), "certificates": "".join(row.certificates)}
+    return {**{name: getattr(row, name) for name in names}, **pieces}
 
 
 @require_POST

@@ -220,6 +220,7 @@ def addresses(team: dict[str, Any]) -> dict[str, str]:
         "keys": "keys/",
         "audit": "audit/",
         "sign-on": "sign-on/",
+        "sign-on-saml": "sign-on/saml/",
         "settings": "settings/",
         "server": "settings/server/",
         "messages": "messages/",

@@ -65,7 +65,8 @@ def test_every_table_of_a_tenant_is_protected() -> None:
 UNLIMITED = {
     # The team itself, its people, keys, settings, and what leaves it.
     "tenants_tenant", "tenants_member", "tenants_agentkey", "tenants_keyspend", "tenants_keyday", "tenants_invitation",
-    "tenants_loginlink", "tenants_setting", "tenants_message", "tenants_signon", "tenants_identity", "notes_newschoice",
+    "tenants_loginlink", "tenants_setting", "tenants_message", "tenants_signon", "tenants_identity", "tenants_arrival",
+    "notes_newschoice",
     # A project stands in one by its id at most, which names nothing to who does not see it.
     "tenants_savedfilter",
     # Admins alone read it, and they see every project.
