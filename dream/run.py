@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 from django.utils import timezone
 
 from dream import budget, known, replay, store, windows
@@ -298,6 +298,8 @@ class _Dreamer:
             if why.blames and self.in_a_row >= MOST_IN_A_ROW:
                 raise MindFailed(USELESS, f"{self.in_a_row} windows in a row failed, the last one by {why}") from why
             raise
+        except (OperationalError, InterfaceError):
+            raise  # the database is out of reach: no fault of these events, and whoever has the lease next goes on
         except Exception as why:
             # A fault of the mind, on these events: to be counted against them like any other, never to end the worker.
             log.exception("dream %s: the mind crashed", self.run.public_id)

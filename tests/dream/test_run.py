@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 from django.utils import timezone
 
 from dream import run as dreams
@@ -394,6 +395,22 @@ def test_an_outage_never_puts_an_event_aside(acme: Any, ten: Any, bound: Any) ->
         assert not Quarantined.objects.exists()
         waits = [run.retry_at - run.finished_at for run in Run.objects.order_by("created_at") if run.retry_at]
     assert [round(wait / timedelta(minutes=1)) for wait in waits] == [1, 2, 4, 8, 16, 32]
+
+
+def test_a_database_out_of_reach_is_not_laid_to_the_events(acme: Any, ten: Any, bound: Any) -> None:
+    def away(material: Material) -> None:
+        raise OperationalError("connection timed out")
+
+    claim = dreams.start_and_claim(acme, by=command_actor(acme, "tests"))
+    with pytest.raises(OperationalError):
+        dreams.perform(claim, mind=Scribe(failing=away))
+    with bound(acme):
+        assert not Watermark.objects.filter(failures__gt=0).exists()
+    due.release(claim)  # as when the lease has run out
+    again = due.claim(str(acme.pk), claim.pk)
+    assert again is not None
+    run = dreams.perform(again, mind=Scribe())
+    assert run is not None and run.state == "succeeded"
 
 
 def test_a_note_that_cannot_be_one_is_left_out_and_told(acme: Any, ten: Any, bound: Any) -> None:
