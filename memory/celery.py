@@ -7,6 +7,7 @@ sends a task; it commits a row. Without CELERY_BROKER_URL the broker is the same
 import atexit
 import logging
 import os
+import socket
 import sys
 from datetime import timedelta
 from typing import Any
@@ -23,11 +24,26 @@ from django.db import transaction
 
 from memory import logs
 from memory.management import postgres
-from memory.settings import EMBEDDED, database, text
+from memory.settings import EMBEDDED, LIVELY_CONNECTION, LIVELY_SESSION, database, text
 from memory.tenants import due
 
 # A sweep that waited this long is worthless: the next ones are in the queue behind it.
 STALE_AFTER = 3
+# A broker that is out of reach is found out as the database is (settings.LIVELY_CONNECTION), and not after hours.
+LIVELY = {
+    "socket_connect_timeout": 10,
+    "socket_keepalive": True,
+    "socket_keepalive_options": {
+        getattr(socket, name): value
+        for name, value in (
+            ("TCP_KEEPIDLE", 10),
+            ("TCP_KEEPINTVL", 5),
+            ("TCP_KEEPCNT", 3),
+            ("TCP_USER_TIMEOUT", 20_000),
+        )
+        if hasattr(socket, name)  # not all of them are everywhere
+    },
+}
 # Redis sends a task again that was not acknowledged for this long; longer than the longest dream.
 VISIBLE_AFTER = 3600
 
@@ -37,6 +53,7 @@ def broker() -> dict[str, Any]:
     url = settings.CELERY_BROKER_URL
     if url and not url.startswith("pgmq:"):
         options = {"visibility_timeout": VISIBLE_AFTER, "unacked_restore_interval": 10, "unacked_restore_throttle": 1}
+        options |= LIVELY
         return {"broker_url": url, "broker_transport_options": options}
     source = queue_database(url)
     return {
@@ -47,11 +64,10 @@ def broker() -> dict[str, Any]:
 
 def queue_database(url: str) -> Any:
     """The embedded server or connection parameters of the queue in PostgreSQL."""
-    if urlsplit(url).netloc:
-        return database(url.replace("pgmq:", "postgres:", 1))
-    if EMBEDDED is not None:
+    if not urlsplit(url).netloc and EMBEDDED is not None:
         return EMBEDDED
-    return database(text("BROKER_DATABASE_URL") or settings.DATABASE_URL)
+    named = url.replace("pgmq:", "postgres:", 1) if urlsplit(url).netloc else text("BROKER_DATABASE_URL")
+    return database(named or settings.DATABASE_URL) | LIVELY_CONNECTION | {"options": LIVELY_SESSION}
 
 
 app = Celery("memory")

@@ -81,6 +81,13 @@ def database(url: str) -> dict[str, Any]:
     }
 
 
+# A host that is cut off is found out in half a minute at both ends. By default the kernel tries for a quarter of an
+# hour where something waits to be sent, and where nothing does, PostgreSQL asks after two hours: so long it would keep
+# what that host had locked, the sweeper's lock among it. Over a socket file none of this matters.
+_LIVELY = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
+LIVELY_CONNECTION: dict[str, Any] = {"connect_timeout": 10, **_LIVELY}
+LIVELY_SESSION = " ".join(f"-c tcp_{name.removeprefix('tcp_')}={value}" for name, value in _LIVELY.items())
+
 DATABASE_URL = text("DATABASE_URL")
 DB_ROLE = text("TEAM_MEMORY_DB_ROLE", "runtime")
 if DB_ROLE not in ("runtime", "migrator", "backup"):
@@ -226,7 +233,8 @@ DATABASES = {
         "CONN_MAX_AGE": 0,
         "OPTIONS": {
             # Nothing is visible without a tenant: the nil uuid is no tenant (a CHECK forbids it as an id).
-            "options": f"-c app.tenant_id={NO_TENANT}",
+            "options": f"-c app.tenant_id={NO_TENANT} {LIVELY_SESSION}",
+            **LIVELY_CONNECTION,
             "pool": {"min_size": 1, "max_size": number("TEAM_MEMORY_DB_POOL", 8, least=1), "timeout": 10},
             "server_side_binding": False,
         },

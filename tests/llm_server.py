@@ -94,7 +94,7 @@ def _anthropic(reply: Reply, body: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def provider(script: Script) -> Iterator[Provider]:
+def provider(script: Script, *, host: str = "127.0.0.1") -> Iterator[Provider]:
     """A provider that runs while the block does; `.address` is its base URL."""
     served = Provider(script)
 
@@ -125,9 +125,9 @@ def provider(script: Script) -> Iterator[Provider]:
         def log_message(self, *args: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer((host, 0), Handler)
     server.daemon_threads = True
-    served.address = f"http://127.0.0.1:{server.server_address[1]}"
+    served.address = f"http://{host}:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
