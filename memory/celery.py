@@ -52,9 +52,8 @@ def broker() -> dict[str, Any]:
     """Celery's settings of the broker."""
     url = settings.CELERY_BROKER_URL
     if url and not url.startswith("pgmq:"):
-        options = {"visibility_timeout": VISIBLE_AFTER, "unacked_restore_interval": 10, "unacked_restore_throttle": 1}
-        options |= LIVELY
-        return {"broker_url": url, "broker_transport_options": options}
+        restore = {"visibility_timeout": VISIBLE_AFTER, "unacked_restore_interval": 10, "unacked_restore_throttle": 1}
+        return {"broker_url": url, "broker_transport_options": {**restore, **LIVELY}}
     source = queue_database(url)
     return {
         "broker_url": postgres.broker_url(source),
