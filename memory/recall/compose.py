@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 from memory.recall.envelope import Told, one_line, safe, seal, sealed_size, size
@@ -45,7 +45,8 @@ class Candidate:
     # Told whole only where all notes are.
     is_record: bool = False
 
-    @property
+    # Kept: making an answer fit asks for both several times.
+    @cached_property
     def section(self) -> str | None:
         """The whole note; None where it can't fit any answer."""
         if self.text is None:
@@ -55,7 +56,7 @@ class Candidate:
         )
         return f"{told.heading}\n{shut(safe(self.text).strip())}"
 
-    @property
+    @cached_property
     def line(self) -> str:
         """The note in an index."""
         about = one_line(self.description or self.title)
