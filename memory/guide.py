@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 
 from memory.notes.markdown import render
 
-ORDER = ("start", "review", "threads", "caches", "admin", "api", "check", "operate")
+ORDER = ("start", "review", "threads", "caches", "admin", "api", "check", "operate", "scale")
 
 
 @dataclass(frozen=True)

@@ -215,6 +215,7 @@ def addresses(team: dict[str, Any]) -> dict[str, str]:
         "guide-review": "guide/review/",
         "guide-api": "guide/api/",
         "guide-operate": "guide/operate/",
+        "guide-scale": "guide/scale/",
         "members": "members/",
         "roles": "roles/",
         "keys": "keys/",
