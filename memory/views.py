@@ -20,7 +20,8 @@ from memory.tenants import outbox, pages
 from memory.tenants.access import TenantRequest, needs, public
 from memory.tenants.rls import UnboundRole, require_bound_role
 
-SHOWN = 20
+# Of each list; the rest is one click away. Each proposal shown is a text whose frontmatter is read.
+SHOWN = 10
 SHOWN_OF_ONE_RISK = 100
 FINDINGS_SHOWN = 5
 

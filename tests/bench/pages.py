@@ -31,7 +31,7 @@ SLOWEST_MS, HEAVIEST = 150, 200 * 1024
 MOST_S = 12.0
 ANSWERS = {"not-found": 404, "link-used": 410}
 # Long work that a page shows progress of: it is asked by a button or by the page itself once it is there.
-LONG_WORK = {"cache-repeats"}
+LONG_WORK = {"cache-repeats", "proposal-told"}
 
 
 class Loads(html.parser.HTMLParser):
