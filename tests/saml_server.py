@@ -21,7 +21,7 @@ import requests
 import xmlsec
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 from lxml import etree
 
@@ -32,10 +32,10 @@ PERSISTENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
 
 
 class Key:
-    """A key with its certificate."""
+    """A key with its certificate; of an elliptic curve where it has no bits."""
 
     def __init__(self, bits: int = 2048) -> None:
-        key = rsa.generate_private_key(65537, bits)
+        key = rsa.generate_private_key(65537, bits) if bits else ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "provider")])
         now = datetime.now(UTC)
         made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())

@@ -249,7 +249,9 @@ def described(metadata: str) -> Provider:
 def checked_provider(issuer: str, sso_url: str, certificates: str) -> Provider:
     """The provider that was typed piece by piece. Raises Unreadable."""
     issuer, sso_url = issuer.strip(), sso_url.strip()
-    if not 0 < len(issuer) <= _MOST_ISSUER or not issuer.isprintable() or " " in issuer:
+    if not issuer:
+        raise Unreadable("issuer", "Paste the provider's metadata above, or type its entity id.")
+    if len(issuer) > _MOST_ISSUER or not issuer.isprintable() or " " in issuer:
         raise Unreadable("issuer", f"An entity id has no spaces, and up to {_MOST_ISSUER} characters.")
     try:
         outgoing.check_url(sso_url)

@@ -126,10 +126,10 @@ def _trips(request: HttpRequest, slug: str) -> list[saml.Asked]:
 @recently
 def saml_page(request: TenantRequest, slug: str) -> HttpResponse:
     """Where single sign-on by SAML leads."""
-    if not saml.is_installed():
-        return render(request, "tenants/sign_on_saml.html", {"install": saml.INSTALL})
     row = sign_on.of(request.tenant)
     is_saml = row is not None and row.protocol == SignOn.Protocol.SAML
+    if not saml.is_installed():
+        return render(request, "tenants/sign_on_saml.html", {"install": saml.INSTALL, "left": is_saml})
     form = SamlForm(request.POST if request.method == "POST" else None, initial=shown(row) if is_saml else {})
     if request.method == "POST" and form.is_valid() and _saved(request, form):
         AxesProxyHandler.reset_attempts(username=f"saml {slug}")

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from memory.tenants import audit, invitations, oidc, outgoing, people, rls, saml, vault
 from memory.tenants.access import Actor, member_actor, require
-from memory.tenants.models import Identity, Invitation, Member, Role, SignOn, Tenant, User
+from memory.tenants.models import Arrival, Identity, Invitation, Member, Role, SignOn, Tenant, User
 
 ROLES: Final = (Role.VIEWER, Role.MEMBER, Role.REVIEWER)
 _DOMAIN: Final = re.compile(r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+")
@@ -205,6 +205,7 @@ def remove(tenant: Tenant, *, by: Actor) -> None:
     row = SignOn.objects.filter(tenant=tenant).first()
     if row is not None:
         Identity.objects.filter(tenant=tenant).delete()
+        Arrival.objects.filter(tenant=tenant).delete()
         row.delete()
         audit.record(by, "sign_on.remove", row.issuer, before=told(row))
 
@@ -251,7 +252,7 @@ def _arrive(door: Door, claims: oidc.Claims, who: Actor) -> Member:
     if row is None or not _still(row, door):
         raise NotLetIn("The team's single sign-on was changed a moment ago. Try again.")
     if not claims.is_verified or not claims.email:
-        raise NotLetIn("Your provider does not say that it verified your e-mail address.")
+        raise NotLetIn("Your provider tells no e-mail address of yours, or not that it verified it.")
     if row.domains and claims.email.rpartition("@")[2] not in row.domains.split():
         raise NotLetIn(f"The team lets nobody in by an address like {claims.email}.")
     identity = Identity.objects.select_related("member__user", "member__tenant").filter(

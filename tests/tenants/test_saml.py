@@ -119,6 +119,15 @@ def test_other_sound_signatures_are_taken(team: Team, bob: Any, sign: Any) -> No
     assert team.trip(Client(), "bob").status_code == 302
 
 
+def test_a_key_of_an_elliptic_curve_will_do(team: Team, alice: Any, bob: Any, logged_in: Any) -> None:
+    curve = Key(bits=0)
+    assert team.change(logged_in(alice), metadata=team.provider.metadata(curve)).status_code == 302
+    team.provider.sign = lambda response, key: curve.sign(
+        response.find(f"{{{SAML}}}Assertion"), by=xmlsec.Transform.ECDSA_SHA256
+    )
+    assert team.trip(Client(), "bob").status_code == 302
+
+
 @pytest.mark.parametrize(
     ("says", "why"),
     [
@@ -523,7 +532,8 @@ CERTIFICATE = Key(1024).certificate
         ({"metadata": DTD.decode() + "<x/>"}, "metadata", "XML is not taken"),
         ({"metadata": "{metadata three}"}, "metadata", "one certificate, or two"),
         ({"metadata": "{metadata post}"}, "metadata", "HTTP-Redirect"),
-        ({"metadata": ""}, "issuer", "has no spaces"),
+        ({"metadata": ""}, "issuer", "or type its entity id"),
+        ({"metadata": "", "issuer": "x y"}, "issuer", "has no spaces"),
         ({"metadata": "", "issuer": "x", "sso_url": "javascript:alert(1)"}, "sso_url", "web address"),
         ({"metadata": "", "issuer": "x", "sso_url": "http://example.org/"}, "sso_url", "begins with https://"),
         ({"metadata": "", "issuer": "x", "sso_url": "https://e.org/"}, "certificates", "one certificate"),
@@ -562,6 +572,15 @@ def test_its_pieces_are_typed_one_by_one(team: Team, alice: Any, bob: Any, logge
     typed = {"metadata": "", "issuer": provider.issuer, "sso_url": provider.sso_url, "certificates": bare}
     assert team.change(logged_in(alice), **typed).status_code == 302
     assert team.trip(Client(), "bob").status_code == 302
+
+
+def test_taking_it_away_ends_what_came_by_it(team: Team, alice: Any, bob: Any, logged_in: Any) -> None:
+    browser = Client()
+    team.trip(browser, "bob")
+    assert logged_in(alice).post("/t/acme/sign-on/remove/").status_code == 302
+    assert browser.get("/t/acme/").status_code == 302
+    with rls.tenant_scope(str(team.tenant.pk)):
+        assert not Arrival.objects.exists() and not Identity.objects.exists()
 
 
 def test_only_admins_set_it(team: Team, bob: Any, logged_in: Any) -> None:
@@ -603,7 +622,8 @@ def test_without_the_extra_its_pages_say_how_to_install_it(
 ) -> None:
     monkeypatch.setattr(saml, "is_installed", lambda: False)
     for answer in (logged_in(alice).get(PAGE), team.change(logged_in(alice))):
-        assert answer.status_code == 200 and "uv sync --extra saml" in answer.content.decode()
+        page = answer.content.decode()
+        assert answer.status_code == 200 and "uv sync --extra saml" in page and "Remove single sign-on" in page
     started = Client().get("/sso/acme/saml/start/")
     assert started.status_code == 502 and "uv sync --extra saml" in started.content.decode()
     assert Client().get("/sso/acme/saml/metadata/").status_code == 404
