@@ -11,6 +11,11 @@ RUN pip install --no-cache-dir "uv>=0.8,<1" \
     && uv pip install --quiet --no-cache --require-hashes -r production.lock
 
 COPY manage.py pyproject.toml README.md LICENSE ./
+# An extra, at the versions of the list above where that names them: docker compose build --build-arg EXTRA=saml
+ARG EXTRA=""
+RUN if [ -n "$EXTRA" ]; then \
+        uv pip install --quiet --no-cache --constraint production.lock -r pyproject.toml --extra "$EXTRA"; \
+    fi
 COPY memory memory
 COPY cache_admin cache_admin
 COPY dream dream
