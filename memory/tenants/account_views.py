@@ -12,10 +12,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory.tenants import entry, factors, invitations, people, proof, sign_on
+from memory.tenants import language as languages
 from memory.tenants.access import public
 from memory.tenants.forms import CodeForm, PasswordForm, ProofForm
 from memory.tenants.leads import BACKEND, safe_next, team_of
 from memory.tenants.middleware import client_ip
+from memory.tenants.models import User
 from memory.tenants.outgoing import has_mail
 
 
@@ -157,3 +159,19 @@ def logout_everywhere(request: HttpRequest) -> HttpResponse:
     proof.note(request, user, "session.end_all")
     messages.success(request, f"Logged out in {ended} other place{'' if ended == 1 else 's'}.")
     return redirect(reverse("account"))
+
+
+@public
+@require_POST
+def language(request: HttpRequest) -> HttpResponse:
+    """What pages speak: to this person wherever they log in, and in this browser before that."""
+    code, user = request.POST.get("language", ""), request.user
+    answer = redirect(safe_next(request))
+    # Nobody is offered one that is not on the list: then the page stays as it is.
+    if code and not languages.is_known(code):
+        return answer
+    if isinstance(user, User) and user.language != code:
+        languages.choose(user, code)
+        proof.note(request, user, "language.change", after=code or "by browser")
+    languages.remember(answer, code)
+    return answer

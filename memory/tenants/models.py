@@ -60,6 +60,8 @@ class User(AbstractBaseUser):
     is_active = models.BooleanField(default=True)
     # Whoever runs the server: they make, suspend, export and delete teams, and are in none by it.
     is_operator = models.BooleanField(default=False, db_default=False)
+    # What pages speak to this person; empty: what their browser asks for.
+    language = models.CharField(max_length=10, blank=True, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = UserManager()
