@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dream import budget, deciding, reading, run, store, undo
@@ -74,7 +75,11 @@ def dream_decide(request: TenantRequest, slug: str, public_id: str) -> HttpRespo
             context, status = {**context, "problem": str(why)}, 422
         else:
             if not done.left:
-                messages.success(request, f"Approved {done.approved}. Each can be undone on its page for a minute.")
+                messages.success(
+                    request,
+                    gettext("Approved %(approved)s. Each can be undone on its page for a minute.")
+                    % {"approved": done.approved},
+                )
                 return redirect("dream", slug, public_id)
             context, status = {**context, "done": done}, 409 if not done.approved else 200
     waiting = deciding.waiting(of, by=request.actor)

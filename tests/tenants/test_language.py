@@ -1,14 +1,23 @@
 """In which language pages speak, who chooses it, and what never changes with it."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone, translation
 
+from memory.templatetags import look
 from memory.tenants.models import User
 from tests.conftest import Agent
 
+# A heading of each page, by language.
+HEADS = {
+    "fr": {"": "Boîte de réception", "notes/": "Notes", "caches/": "Caches", "members/": "Membres", "rules/": "Règles"},
+    "pt": {"": "Caixa de entrada", "notes/": "Notas", "caches/": "Caches", "members/": "Membros", "rules/": "Regras"},
+    "vi": {"": "Hộp thư đến", "notes/": "Ghi chú", "caches/": "Bộ nhớ đệm", "members/": "Thành viên"},
+}
 SAVE = {"en": "Save", "fr": "Enregistrer", "pt": "Salvar", "vi": "Lưu"}
 
 
@@ -69,3 +78,39 @@ def test_programs_read_english_even_after_a_french_page(agent: Agent, acme: Any,
     refused = api.post("/api/v1/cache/tools/lookup", {"tool": 1}, content_type="application/json")
     assert refused.status_code == 400 and "a text of at most 200 characters" in refused.json()["detail"]
     assert "Content-Language" not in refused
+
+
+@pytest.mark.parametrize("language", HEADS)
+def test_the_pages_of_a_team_speak_it(language: str, acme: Any, alice: Any, logged_in: Any) -> None:
+    browser = logged_in(alice)
+    for page, head in HEADS[language].items():
+        answer = browser.get(f"/t/acme/{page}", headers={"Accept-Language": language})
+        assert (answer.status_code, spoken(answer)) == (200, language)
+        found = re.search(r"<h1[^>]*>([^<]+)", answer.content.decode())
+        assert found and head in found[1], (page, found and found[1])
+
+
+def test_a_piece_for_htmx_and_a_refusal_speak_it_too(acme: Any, alice: Any, logged_in: Any) -> None:
+    browser = logged_in(alice)
+    headers = {"Accept-Language": "fr", "HX-Request": "true"}
+    piece = browser.get("/t/acme/notes/?q=nothing", headers=headers).content.decode()
+    assert "<html" not in piece and "Aucune note ne contient" in piece
+    gone = browser.get("/t/acme/notes/nte_none/", headers=headers)
+    assert gone.status_code == 404 and "appartient à une autre équipe" in gone.content.decode()
+    wrong = Client().post("/login/", {"email": "nobody@acme.test", "password": "x"}, headers={"Accept-Language": "fr"})
+    assert "ne vont pas ensemble" in wrong.content.decode()
+
+
+def test_numbers_and_times_read_as_the_language_writes_them() -> None:
+    now = timezone.now()
+    with translation.override("fr"):
+        assert (look.thousands(5463), look.tokens(1200), look.size(1_600_000)) == ("5\u202f463", "1,2k", "1,5 MB")
+        assert "il y a 3 h" in look.ago(now - timedelta(hours=3))
+        assert look.relative(40 * 86400, datetime(2026, 3, 5, tzinfo=UTC)) == "5 mars 2026"
+    with translation.override("vi"):
+        assert (look.thousands(5463), look.relative(40 * 86400, datetime(2026, 3, 5, tzinfo=UTC))) == (
+            "5.463",
+            "05/03/2026",
+        )
+    assert (look.thousands(5463), look.tokens(1200)) == ("5,463", "1.2k")
+    assert look.relative(40 * 86400, datetime(2026, 3, 5, tzinfo=UTC)) == "5 Mar 2026"
