@@ -45,7 +45,7 @@ def of(tenant: Tenant, said: Mapping[str, str], *, by: Actor) -> Purge:
     if not given:
         return Purge()
     if len(given) > 1:
-        return Purge(problem="Choose one: a tool, a writer, a project, a content hash or all.")
+        return Purge(problem=gettext("Choose one: a tool, a writer, a project, a content hash or all."))
     [(kind, value)] = given
     try:
         doomed, name = _doomed(tenant, kind, value)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from django.db.models import Count, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext
 
 from cache_admin import charts, gain, metrics, money, policies, usage
@@ -197,7 +198,7 @@ def summarisers(tenant: Tenant) -> list[dict[str, Any]]:
 
 def drawn(days: list[Day]) -> list[charts.Chart]:
     """The overview's charts."""
-    names = [f"{one.day.day} {one.day:%b}" for one in days]
+    names = [date_format(one.day, "j M") for one in days]
 
     def by_name(values: list[float]) -> dict[str, float]:
         return dict(zip(names, values, strict=True))
@@ -218,7 +219,7 @@ def drawn(days: list[Day]) -> list[charts.Chart]:
             names,
             {
                 gettext("half within"): [_ms(one.p50) for one in days],
-                gettext("95 percent within"): [_ms(one.p95) for one in days],
+                gettext("95 % within"): [_ms(one.p95) for one in days],
             },
             say=charts.milliseconds,
         ),

@@ -230,7 +230,7 @@ def pair_decide(request: TenantRequest, slug: str, pair_id: str) -> HttpResponse
     try:
         pairs.decide(request.tenant, str(found.pk), request.POST.get("verdict", ""), by=request.actor)
     except ValueError:
-        return _show_pairs(request, found.tool, problem="Say same or different.", status=422)
+        return _show_pairs(request, found.tool, problem=gettext("Say same or different."), status=422)
     if pages.wants_piece(request):
         return _show_pairs(request, found.tool)
     return redirect(f"{reverse('cache_pairs', args=[slug])}?{pages.query(tool=found.tool)}")

@@ -29,7 +29,7 @@ def dream_cancel(request: TenantRequest, slug: str, public_id: str) -> HttpRespo
     try:
         run.cancel(_run(request, public_id), by=request.actor)
     except run.AlreadyFinished:
-        return show_dream(request, public_id, problem="This dream has ended: nothing to cancel.", status=409)
+        return show_dream(request, public_id, problem=gettext("This dream has ended: nothing to cancel."), status=409)
     return redirect("dream", slug, public_id)
 
 
@@ -45,9 +45,9 @@ def dream_undo(request: TenantRequest, slug: str, public_id: str) -> HttpRespons
         else:
             undo.undo(of, by=request.actor)
     except undo.NotFinished:
-        return show_dream(request, public_id, problem="This dream still runs. Cancel it first.", status=409)
+        return show_dream(request, public_id, problem=gettext("This dream still runs. Cancel it first."), status=409)
     except undo.NothingToUndo:
-        return show_dream(request, public_id, problem="A dry run changed nothing.", status=409)
+        return show_dream(request, public_id, problem=gettext("A dry run changed nothing."), status=409)
     return redirect("dream", slug, public_id)
 
 

@@ -181,15 +181,17 @@ def _pairs(known: list[_Known]) -> set[tuple[int, int]]:
 def _likeness(one: _Known, other: _Known) -> str:
     for mine in one.last_parts:
         if mine in other.last_parts:
-            return f"both remotes are called {mine}: a fork, or a new address"
+            said = gettext("both remotes are called %(name)s: a fork, or a new address")
+            return said % {"name": mine}
     if one.remotes and other.remotes:
         return ""
     if shared := one.names & other.names:
-        return f"both are called {min(shared)}"
+        return gettext("both are called %(name)s") % {"name": min(shared)}
     for folder in one.folders:
         for near in other.folders:
             if _is_worktree(folder, near) or _is_worktree(near, folder):
-                return f"{near} looks like a worktree of {folder}"
+                said = gettext("%(near)s looks like a worktree of %(folder)s")
+                return said % {"near": near, "folder": folder}
     return ""
 
 
