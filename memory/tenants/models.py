@@ -6,6 +6,7 @@ from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext
 
 from memory import ids
 from memory.tenants.rls import NIL
@@ -261,7 +262,9 @@ class Browser(models.Model):
         """What a person calls it: "Firefox on Windows"."""
         program = next((name for mark, name in _PROGRAMS if mark in self.agent), "")
         system = next((name for mark, name in _SYSTEMS if mark in self.agent), "")
-        return f"{program} on {system}" if program and system else program or self.agent or "Unknown browser"
+        if program and system:
+            return gettext("%(program)s on %(system)s") % {"program": program, "system": system}
+        return program or self.agent or gettext("Unknown browser")
 
 
 class LoginLink(TenantOwned):
