@@ -5,6 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from django.utils.formats import get_format
+from django.utils.translation import gettext
+
 WIDTH: Final = 340
 HEIGHT: Final = 132
 LEFT: Final = 40
@@ -149,7 +152,8 @@ def count(number: float) -> str:
 
 
 def _short(number: float) -> str:
-    return f"{number:.0f}" if number >= 10 or number == int(number) else f"{number:.1f}".removesuffix(".0")
+    said = f"{number:.0f}" if number >= 10 or number == int(number) else f"{number:.1f}".removesuffix(".0")
+    return said.replace(".", str(get_format("DECIMAL_SEPARATOR")))
 
 
 def _up(value: float, top: float) -> float:
@@ -204,7 +208,8 @@ def _feet(names: Sequence[str]) -> tuple[tuple[float, str, str], ...]:
 def _told(values: Mapping[str, float], say: Callable[[float], str]) -> str:
     """The picture in words, for who does not see it."""
     if not any(values.values()):
-        return "nothing yet"
+        return gettext("nothing yet")
     best = max(values, key=lambda name: values[name])
     last = list(values)[-1]
-    return f"{say(values[last])} on {last}; the most is {say(values[best])} on {best}"
+    words = gettext("%(now)s on %(last)s; the most is %(most)s on %(best)s")
+    return words % {"now": say(values[last]), "last": last, "most": say(values[best]), "best": best}

@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from django import forms
 from django.http import QueryDict
+from django.utils.text import format_lazy
+from django.utils.translation import gettext, gettext_lazy, override
 
 from cache_admin import pairs, policies, trial
 from cache_admin.keys import Call, read_call
@@ -14,12 +16,20 @@ from memory.problems import Problem
 from memory.tenants.models import Tenant
 
 _RULES: Final = {
-    "paths": ("Paths", "path, file_path", "./src/u.py, src/u.py and the absolute path below the root are one."),
-    "urls": ("Addresses", "url", "Tracking parameters go, nothing else."),
-    "numbers": ("Numbers", "offset, limit", '"10" and 10 are one.'),
-    "queries": ("Search words", "query", "Case and spacing do not count."),
-    "commands": ("Shell commands", "command", "Space around the command does not count."),
-    "http_hosts": ("Hosts where http and https are one", "docs.example.com", "Only those listed here."),
+    "paths": (
+        gettext_lazy("Paths"),
+        "path, file_path",
+        gettext_lazy("./src/u.py, src/u.py and the absolute path below the root are one."),
+    ),
+    "urls": (gettext_lazy("Addresses"), "url", gettext_lazy("Tracking parameters go, nothing else.")),
+    "numbers": (gettext_lazy("Numbers"), "offset, limit", gettext_lazy('"10" and 10 are one.')),
+    "queries": (gettext_lazy("Search words"), "query", gettext_lazy("Case and spacing do not count.")),
+    "commands": (gettext_lazy("Shell commands"), "command", gettext_lazy("Space around the command does not count.")),
+    "http_hosts": (
+        gettext_lazy("Hosts where http and https are one"),
+        "docs.example.com",
+        gettext_lazy("Only those listed here."),
+    ),
 }
 _MONO: Final = {"class": "mono", "autocomplete": "off", "autocapitalize": "off", "spellcheck": "false"}
 # Where the reader looks when a combination is refused: words of the refusal, and the field they belong to.
@@ -53,9 +63,9 @@ class ToolForm(forms.Form):
 
     tool = forms.RegexField(
         r"^\S{1,200}$",
-        label="Tool",
-        help_text="As agents call it, e.g. mcp__github__get_issue.",
-        error_messages={"invalid": "A name of up to 200 characters without spaces."},
+        label=gettext_lazy("Tool"),
+        help_text=gettext_lazy("As agents call it, e.g. mcp__github__get_issue."),
+        error_messages={"invalid": gettext_lazy("A name of up to 200 characters without spaces.")},
         widget=forms.TextInput(attrs=_MONO),
     )
 
@@ -66,94 +76,111 @@ class PolicyForm(forms.Form):
     mode = forms.ChoiceField(
         widget=forms.RadioSelect,
         choices=[
-            ("off", "Off: every call runs the tool"),
-            ("observe", "Observe: every call runs the tool; what a cache would have done is counted"),
-            ("serve", "Serve: a stored answer is given instead of a run"),
+            ("off", gettext_lazy("Off: every call runs the tool")),
+            ("observe", gettext_lazy("Observe: every call runs the tool; what a cache would have done is counted")),
+            ("serve", gettext_lazy("Serve: a stored answer is given instead of a run")),
         ],
     )
     worst_outcome = forms.ChoiceField(
         required=False,
-        label="What is the worst outcome of a ten-minute-old answer?",
+        label=gettext_lazy("What is the worst outcome of a ten-minute-old answer?"),
         widget=forms.RadioSelect,
         choices=[
-            ("", "Not asked yet"),
-            ("nothing", "Nothing"),
-            ("time", "Some time is lost"),
-            ("money", "Money is lost, or an offer is wrong"),
-            ("customer", "A customer's data is wrong or shown to another"),
-            ("safety", "Somebody's safety"),
+            ("", gettext_lazy("Not asked yet")),
+            ("nothing", gettext_lazy("Nothing")),
+            ("time", gettext_lazy("Some time is lost")),
+            ("money", gettext_lazy("Money is lost, or an offer is wrong")),
+            ("customer", gettext_lazy("A customer's data is wrong or shown to another")),
+            ("safety", gettext_lazy("Somebody's safety")),
         ],
-        help_text="Needed wherever answers are kept by time. Money, customer data and safety: never, or at most"
-        f" {DANGEROUS_TTL} seconds with active invalidation.",
+        help_text=format_lazy(
+            gettext_lazy(
+                "Needed wherever answers are kept by time. Money, customer data and safety: never, or at most {seconds}"
+                " seconds with active invalidation."
+            ),
+            seconds=DANGEROUS_TTL,
+        ),
     )
     by_content = forms.BooleanField(
-        required=False, label="Calls carry a content hash; without one they go past the cache"
+        required=False, label=gettext_lazy("Calls carry a content hash; without one they go past the cache")
     )
     ttl_s = forms.IntegerField(
         required=False,
-        label="Lifetime in seconds",
-        help_text="From when the answer was made; a hit never makes it longer. Empty: until the content hash changes.",
+        label=gettext_lazy("Lifetime in seconds"),
+        help_text=gettext_lazy(
+            "From when the answer was made; a hit never makes it longer. Empty: until the content hash changes."
+        ),
     )
     invalidates = forms.BooleanField(
-        required=False, label="Whoever changes the data drops the stored answer at once (active invalidation)"
+        required=False,
+        label=gettext_lazy("Whoever changes the data drops the stored answer at once (active invalidation)"),
     )
-    has_effects = forms.BooleanField(required=False, label="The tool changes something: sends, buys, writes")
-    read_only = forms.BooleanField(required=False, label="The tool only reads")
+    has_effects = forms.BooleanField(
+        required=False, label=gettext_lazy("The tool changes something: sends, buys, writes")
+    )
+    read_only = forms.BooleanField(required=False, label=gettext_lazy("The tool only reads"))
     scope = forms.ChoiceField(
-        label="Answers are shared within",
+        label=gettext_lazy("Answers are shared within"),
         choices=[
-            ("member", "the member who asked"),
-            ("thread", "one thread: the workers of one workflow"),
-            ("project", "the project"),
-            ("team", "the team"),
+            ("member", gettext_lazy("the member who asked")),
+            ("thread", gettext_lazy("one thread: the workers of one workflow")),
+            ("project", gettext_lazy("the project")),
+            ("team", gettext_lazy("the team")),
         ],
-        help_text="What depends on who asks stays with the member.",
+        help_text=gettext_lazy("What depends on who asks stays with the member."),
     )
     summariser = forms.ChoiceField(
         choices=[
-            ("auto", "By what the text is"),
-            ("whole", "None: always the whole"),
-            ("code", "Code: outline with line numbers"),
-            ("logs", "Logs: templates with counts, every rare line, the end"),
-            ("tests", "Test runs: failures with their messages"),
-            ("json", "JSON: shape, count, first and last"),
-            ("list", "Matches and listings: every item, clipped"),
-            ("diff", "Diffs"),
-            ("markdown", "Markdown: headings"),
-            ("plain", "Plain text: by pages"),
+            ("auto", gettext_lazy("By what the text is")),
+            ("whole", gettext_lazy("None: always the whole")),
+            ("code", gettext_lazy("Code: outline with line numbers")),
+            ("logs", gettext_lazy("Logs: templates with counts, every rare line, the end")),
+            ("tests", gettext_lazy("Test runs: failures with their messages")),
+            ("json", gettext_lazy("JSON: shape, count, first and last")),
+            ("list", gettext_lazy("Matches and listings: every item, clipped")),
+            ("diff", gettext_lazy("Diffs")),
+            ("markdown", gettext_lazy("Markdown: headings")),
+            ("plain", gettext_lazy("Plain text: by pages")),
         ],
-        label="Long answers are shortened as",
+        label=gettext_lazy("Long answers are shortened as"),
     )
     shadow_percent = forms.IntegerField(
-        min_value=0, max_value=100, label="Hits that are run again to check (%)", help_text="0 to 100."
+        min_value=0,
+        max_value=100,
+        label=gettext_lazy("Hits that are run again to check (%)"),
+        help_text=gettext_lazy("0 to 100."),
     )
     lease_s = forms.IntegerField(
         min_value=1,
         max_value=600,
-        label="Seconds until another may run the call",
-        help_text="As long as the tool usually takes, with room.",
+        label=gettext_lazy("Seconds until another may run the call"),
+        help_text=gettext_lazy("As long as the tool usually takes, with room."),
     )
     empty_ttl_s = forms.IntegerField(
-        min_value=0, label="Seconds to keep an empty answer", help_text="0: empty answers are not kept."
+        min_value=0,
+        label=gettext_lazy("Seconds to keep an empty answer"),
+        help_text=gettext_lazy("0: empty answers are not kept."),
     )
-    semantic = forms.BooleanField(required=False, label="Serve the answer to a question in other words")
+    semantic = forms.BooleanField(required=False, label=gettext_lazy("Serve the answer to a question in other words"))
     threshold = forms.FloatField(
         min_value=0.01,
         max_value=1,
-        label="How alike questions must be",
-        help_text="0.92 is usual. Under 0.85 and over 0.97 think twice.",
+        label=gettext_lazy("How alike questions must be"),
+        help_text=gettext_lazy("0.92 is usual. Under 0.85 and over 0.97 think twice."),
         widget=forms.NumberInput(attrs={"step": "0.01"}),
     )
     defaults = ObjectField(
         required=False,
-        label="Defaults",
-        help_text='Arguments that say the same when left out, e.g. {"depth": 1}.',
+        label=gettext_lazy("Defaults"),
+        help_text=gettext_lazy('Arguments that say the same when left out, e.g. {"depth": 1}.'),
         widget=forms.Textarea(attrs={**_MONO, "rows": 2}),
     )
     schema = ObjectField(
         required=False,
-        label="The tool's input schema",
-        help_text="Its JSON Schema says which arguments are numbers and addresses, and what their defaults are.",
+        label=gettext_lazy("The tool's input schema"),
+        help_text=gettext_lazy(
+            "Its JSON Schema says which arguments are numbers and addresses, and what their defaults are."
+        ),
         widget=forms.Textarea(attrs={**_MONO, "rows": 3}),
     )
 
@@ -190,7 +217,7 @@ class PolicyForm(forms.Form):
         if value in (None, ""):
             return {}
         if not isinstance(value, dict):
-            raise forms.ValidationError("A JSON object: {…}.")
+            raise forms.ValidationError(gettext("A JSON object: {…}."))
         return value
 
     def clean(self) -> dict[str, Any]:
@@ -201,16 +228,16 @@ class PolicyForm(forms.Form):
             self.policy = policy = trial.with_values(self.tenant, self.tool, self.given())
             check(policy)
         except InvalidPolicy as refused:
-            self.refuse(str(refused))
+            self.refuse(str(refused), at=_refused_in_english(self.policy) or str(refused))
             return said
         why = pairs.refusal(pairs.judged(self.tenant, self.tool), policy.threshold) if policy.semantic else ""
         if why:
-            self.refuse(why)
+            self.refuse(why, at="Label at least")
         return said
 
-    def refuse(self, words: str) -> None:
-        """Say why a combination is refused at the field that decides it."""
-        field = next((name for start, name in _PLACES if start in words), None)
+    def refuse(self, words: str, *, at: str = "") -> None:
+        """Say why a combination is refused at the field that decides it. `at`: the refusal in English."""
+        field = next((name for start, name in _PLACES if start in (at or words)), None)
         self.add_error(field, words)
 
     def given(self) -> dict[str, Any]:
@@ -237,6 +264,16 @@ class PolicyForm(forms.Form):
             return ""
 
 
+def _refused_in_english(policy: Policy | None) -> str:
+    """Why a policy is refused, in the words that _PLACES knows; empty where its values can't even be read."""
+    try:
+        with override("en"):
+            check(policy) if policy is not None else None
+    except InvalidPolicy as refused:
+        return str(refused)
+    return ""
+
+
 def _names(said: str) -> list[str]:
     return list(dict.fromkeys(name for name in said.replace(",", " ").split() if name))
 
@@ -245,34 +282,38 @@ class CallForm(forms.Form):
     """A call to try a policy with."""
 
     arguments = forms.CharField(
-        label="Arguments",
+        label=gettext_lazy("Arguments"),
         initial='{"path": "./src/app.py"}',
         max_length=100_000,
         widget=forms.Textarea(attrs={**_MONO, "rows": 3}),
     )
     content_hash = forms.CharField(
-        required=False, max_length=200, label="Content hash", widget=forms.TextInput(attrs=_MONO)
+        required=False, max_length=200, label=gettext_lazy("Content hash"), widget=forms.TextInput(attrs=_MONO)
     )
     project = forms.CharField(
         required=False,
         max_length=1_000,
-        label="Project",
-        help_text="Id, slug or git remote.",
+        label=gettext_lazy("Project"),
+        help_text=gettext_lazy("Id, slug or git remote."),
         widget=forms.TextInput(attrs=_MONO),
     )
     root = forms.CharField(
-        required=False, max_length=4_000, label="Workspace root", widget=forms.TextInput(attrs=_MONO)
+        required=False, max_length=4_000, label=gettext_lazy("Workspace root"), widget=forms.TextInput(attrs=_MONO)
     )
-    thread = forms.CharField(required=False, max_length=200, label="Thread", widget=forms.TextInput(attrs=_MONO))
-    server = forms.CharField(required=False, max_length=200, label="MCP server", widget=forms.TextInput(attrs=_MONO))
+    thread = forms.CharField(
+        required=False, max_length=200, label=gettext_lazy("Thread"), widget=forms.TextInput(attrs=_MONO)
+    )
+    server = forms.CharField(
+        required=False, max_length=200, label=gettext_lazy("MCP server"), widget=forms.TextInput(attrs=_MONO)
+    )
     version = forms.CharField(
-        required=False, max_length=200, label="Version of the tool", widget=forms.TextInput(attrs=_MONO)
+        required=False, max_length=200, label=gettext_lazy("Version of the tool"), widget=forms.TextInput(attrs=_MONO)
     )
     environment = forms.CharField(
         required=False,
         max_length=100_000,
-        label="Environment",
-        help_text="What else the answer hangs on, as JSON.",
+        label=gettext_lazy("Environment"),
+        help_text=gettext_lazy("What else the answer hangs on, as JSON."),
         widget=forms.Textarea(attrs={**_MONO, "rows": 2}),
     )
 
@@ -303,5 +344,5 @@ def _call_object(text: str) -> dict[str, Any]:
     except Problem as refused:
         raise forms.ValidationError(refused.detail) from None
     if not isinstance(value, dict):
-        raise forms.ValidationError("A JSON object: {…}.")
+        raise forms.ValidationError(gettext("A JSON object: {…}."))
     return value

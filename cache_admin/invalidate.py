@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.db.models import F, Q, QuerySet
+from django.utils.translation import gettext
 
 from cache_admin import normalize
 from cache_admin.models import Analysis, CacheSetting, Entry, Flight
@@ -97,7 +98,9 @@ def _written_by(tenant: Tenant, writer: str) -> Q:
     key = AgentKey.objects.filter(tenant=tenant, public_id=writer).first()
     if key is not None:
         return Q(writer_key=key)
-    raise Problem(404, "not_found", "Unknown writer. Give a member's id (mem_…) or a key's (key_…).", id=writer[:200])
+    raise Problem(
+        404, "not_found", gettext("Unknown writer. Give a member's id (mem_…) or a key's (key_…)."), id=writer[:200]
+    )
 
 
 def _analyses_of(tenant: Tenant, writer: str) -> "QuerySet[Analysis]":

@@ -4,6 +4,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 
 from cache_admin import charts, clean, forms, money, policies, price_forms, trends, usage
@@ -61,7 +62,7 @@ def settings(request: TenantRequest, slug: str) -> HttpResponse:
                 field = refused.more.get("field")
                 form.add_error(field if field in form.fields else None, refused.detail)
             else:
-                messages.success(request, "Saved. What was used and saved is counted anew by these prices.")
+                messages.success(request, gettext("Saved. What was used and saved is counted anew by these prices."))
                 return redirect("cache_settings", slug)
         status = 422
     context = {

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext
 
 from cache_admin import guard, weekly
 from cache_admin.models import Pair
@@ -117,24 +118,26 @@ def refusal(pairs: Sequence[Judged], threshold: float) -> str:
     """Why a tool's likeness may not be served at a threshold yet; empty where it may."""
     different = sum(not pair.same for pair in pairs)
     if len(pairs) < ENOUGH or different < ENOUGH // 4:
-        return (
-            f"Label at least {ENOUGH} pairs of this tool first, {ENOUGH // 4} of them different; there are"
-            f" {len(pairs)}, {different} different."
+        words = gettext(
+            "Label at least %(enough)s pairs of this tool first, %(least)s of them different; there are %(known)s,"
+            " %(different)s different."
         )
+        return words % {"enough": ENOUGH, "least": ENOUGH // 4, "known": len(pairs), "different": different}
     wrong = at(pairs, threshold).wrong
     if wrong > MOST_WRONG * different:
         best = proposed(pairs)
-        return f"At {threshold} it would serve {wrong} wrong answers of {different}." + (
-            f" Try {best}." if best else " No threshold is safe for this tool."
-        )
+        said = gettext("At %(threshold)s it would serve %(wrong)s wrong answers of %(different)s.")
+        said %= {"threshold": threshold, "wrong": wrong, "different": different}
+        advice = gettext("Try %(best)s.") % {"best": best} if best else gettext("No threshold is safe for this tool.")
+        return f"{said} {advice}"
     return ""
 
 
 def warning(threshold: float) -> str:
     """What to think twice about."""
     if threshold < 0.85:
-        return "Below 0.85 questions that ask something else are served too."
-    return "Above 0.97 hardly anything but the same words is served." if threshold > 0.97 else ""
+        return gettext("Below 0.85 questions that ask something else are served too.")
+    return gettext("Above 0.97 hardly anything but the same words is served.") if threshold > 0.97 else ""
 
 
 def _wilson(right: int, total: int, z: float = 1.96) -> float:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from django.utils.translation import gettext
+
 from cache_admin.normalize import Rules, rules_of
 
 MODES: Final = ("off", "observe", "serve")
@@ -131,19 +133,24 @@ def check(policy: Policy) -> None:
     if policy.mode == "off":
         return
     if policy.has_effects:
-        raise InvalidPolicy("A tool with side effects is never cached: the second call must act too.")
+        raise InvalidPolicy(gettext("A tool with side effects is never cached: the second call must act too."))
     if policy.ttl_s is None and not policy.by_content:
-        raise InvalidPolicy("Without a lifetime, calls must carry a content hash. Give ttl_s, or set by_content.")
+        raise InvalidPolicy(
+            gettext("Without a lifetime, calls must carry a content hash. Give ttl_s, or set by_content.")
+        )
     if policy.ttl_s is None:
         return
     if not 1 <= policy.ttl_s <= MAX_TTL:
-        raise InvalidPolicy(f"ttl_s is 1 to {MAX_TTL} seconds.")
+        raise InvalidPolicy(gettext("ttl_s is 1 to %(most)s seconds.") % {"most": MAX_TTL})
     if not policy.worst_outcome:
-        raise InvalidPolicy("Say what the worst outcome of a ten-minute-old answer is: worst_outcome.")
+        raise InvalidPolicy(gettext("Say what the worst outcome of a ten-minute-old answer is: worst_outcome."))
     if policy.worst_outcome in DANGEROUS and not (policy.ttl_s <= DANGEROUS_TTL and policy.invalidates):
         raise InvalidPolicy(
-            f"Where an old answer may cost {policy.worst_outcome}, the tool is off, or lives at most {DANGEROUS_TTL} s"
-            " with active invalidation (invalidates)."
+            gettext(
+                "Where an old answer may cost %(worst_outcome)s, the tool is off, or lives at most %(dangerous_ttl)s s"
+                " with active invalidation (invalidates)."
+            )
+            % {"worst_outcome": policy.worst_outcome, "dangerous_ttl": DANGEROUS_TTL}
         )
 
 
@@ -155,9 +162,11 @@ def _check_words(policy: Policy) -> None:
         ("worst_outcome", policy.worst_outcome, OUTCOMES),
     ):
         if value not in known:
-            raise InvalidPolicy(f"{name} is one of {', '.join(filter(None, known))}.")
+            raise InvalidPolicy(
+                gettext("%(name)s is one of %(value)s.") % {"name": name, "value": ", ".join(filter(None, known))}
+            )
     if not 0 < policy.threshold <= 1:
-        raise InvalidPolicy("threshold is above 0 and at most 1.")
+        raise InvalidPolicy(gettext("threshold is above 0 and at most 1."))
     if not 1 <= policy.lease_s <= 600 or not 0 <= policy.shadow_percent <= 100 or policy.empty_ttl_s < 0:
         raise InvalidPolicy("lease_s is 1 to 600, shadow_percent 0 to 100, empty_ttl_s not below 0.")
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django import forms
+from django.utils.translation import gettext, gettext_lazy
 
 from cache_admin import money, policies, usage
 from cache_admin.models import CacheSetting
@@ -19,30 +20,32 @@ class MoneyForm(forms.Form):
 
     currency = forms.RegexField(
         r"^[A-Za-z]{3}$",
-        label="Currency",
-        help_text="Three letters: USD, EUR, VND …",
-        error_messages={"invalid": "Three letters, such as USD."},
+        label=gettext_lazy("Currency"),
+        help_text=gettext_lazy("Three letters: USD, EUR, VND …"),
+        error_messages={"invalid": gettext_lazy("Three letters, such as USD.")},
         widget=forms.TextInput(attrs={**_MONO, "maxlength": 3}),
     )
     started_on = forms.DateField(
         required=False,
-        label="Caches in use since",
-        help_text="Input tokens since this day are compared with the 30 days before it. Empty: the last 30 days with"
-        " the 30 before.",
+        label=gettext_lazy("Caches in use since"),
+        help_text=gettext_lazy(
+            "Input tokens since this day are compared with the 30 days before it. Empty: the last 30 days with"
+            " the 30 before."
+        ),
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
 
     analysis_days = forms.IntegerField(
         min_value=7,
         max_value=30,
-        label="Days that analyses are kept",
-        help_text="After their last use, 7 to 30: their content is their key, so use makes them last.",
+        label=gettext_lazy("Days that analyses are kept"),
+        help_text=gettext_lazy("After their last use, 7 to 30: their content is their key, so use makes them last."),
     )
     quota_mb = forms.IntegerField(
         min_value=16,
         max_value=1_000_000,
-        label="Room for stored texts, in MB",
-        help_text="Beyond it what was not used longest goes first.",
+        label=gettext_lazy("Room for stored texts, in MB"),
+        help_text=gettext_lazy("Beyond it what was not used longest goes first."),
     )
 
     @property
@@ -58,12 +61,12 @@ class PriceForm(forms.Form):
     """What a million tokens of one model cost."""
 
     model = forms.CharField(
-        required=False, max_length=120, label="Model", widget=forms.TextInput(attrs=_MONO), strip=True
+        required=False, max_length=120, label=gettext_lazy("Model"), widget=forms.TextInput(attrs=_MONO), strip=True
     )
-    input = forms.FloatField(required=False, min_value=0, max_value=1e6, label="Input")
-    cache_read = forms.FloatField(required=False, min_value=0, max_value=1e6, label="Read from cache")
-    cache_write = forms.FloatField(required=False, min_value=0, max_value=1e6, label="Written to cache")
-    output = forms.FloatField(required=False, min_value=0, max_value=1e6, label="Output")
+    input = forms.FloatField(required=False, min_value=0, max_value=1e6, label=gettext_lazy("Input"))
+    cache_read = forms.FloatField(required=False, min_value=0, max_value=1e6, label=gettext_lazy("Read from cache"))
+    cache_write = forms.FloatField(required=False, min_value=0, max_value=1e6, label=gettext_lazy("Written to cache"))
+    output = forms.FloatField(required=False, min_value=0, max_value=1e6, label=gettext_lazy("Output"))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -77,7 +80,7 @@ class PriceForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         said = super().clean() or {}
         if not said.get("model") and any(said.get(kind) is not None for kind in money.KINDS):
-            self.add_error("model", "Name the model of this price.")
+            self.add_error("model", gettext("Name the model of this price."))
         return said
 
     @property
@@ -93,7 +96,7 @@ class PriceList(forms.BaseFormSet):  # type: ignore[type-arg] # Django can not b
         names = [form.cleaned_data.get("model") for form in self.forms if form.is_valid()]
         twice = {name for name in names if name and names.count(name) > 1}
         if twice:
-            raise forms.ValidationError(f"{sorted(twice)[0]} has two prices. Keep one.")
+            raise forms.ValidationError(gettext("%(twice)s has two prices. Keep one.") % {"twice": sorted(twice)[0]})
 
     def prices(self) -> dict[str, dict[str, float]]:
         """By model; a row without any price is none."""

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from django.utils.translation import gettext
+
 from cache_admin import invalidate
 from cache_admin.invalidate import Doomed
 from memory.problems import Problem
@@ -43,7 +45,7 @@ def of(tenant: Tenant, said: Mapping[str, str], *, by: Actor) -> Purge:
     if not given:
         return Purge()
     if len(given) > 1:
-        return Purge(problem="Choose one: a tool, a writer, a project, a content hash or all.")
+        return Purge(problem=gettext("Choose one: a tool, a writer, a project, a content hash or all."))
     [(kind, value)] = given
     try:
         doomed, name = _doomed(tenant, kind, value)
@@ -58,7 +60,7 @@ def _doomed(tenant: Tenant, kind: str, value: str) -> tuple[Doomed, str]:
     if kind == "project":
         project = tenant.projects.current().filter(public_id=value).first()
         if project is None:
-            raise Problem(404, "not_found", "Unknown project.")
+            raise Problem(404, "not_found", gettext("Unknown project."))
         return Doomed(project_pk=str(project.pk), whole_project=True), project.name
     if kind == "writer":
         member = tenant.members.filter(public_id=value).first()
@@ -66,7 +68,7 @@ def _doomed(tenant: Tenant, kind: str, value: str) -> tuple[Doomed, str]:
         name = member.handle if member else f"the key {key.name} of {key.member.handle}" if key else value
         return Doomed(writer=value), name
     if kind == "key" and (len(value) != 64 or any(one not in "0123456789abcdef" for one in value)):
-        raise Problem(404, "not_found", "Unknown key.")
+        raise Problem(404, "not_found", gettext("Unknown key."))
     if kind == "all":
         return Doomed(everything=True), ""
     return (

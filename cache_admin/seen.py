@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from django.db.models import Count, F, Max, Q, QuerySet, Sum
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from cache_admin import charts
 from cache_admin.models import Analysis, AnalysisPath, Decision, Entry, Incident, Lookup, Pair
@@ -226,11 +227,14 @@ def decisions(tenant: Tenant, *, by: Actor) -> "QuerySet[Decision]":
 def curve_chart(judged: Sequence[Judged], threshold: float, proposed: float | None) -> charts.Chart:
     """Precision and served share by threshold, with the tool's own threshold and the proposed one."""
     at = curve(judged)
-    marks = {"now": threshold, **({"proposed": proposed} if proposed is not None and proposed != threshold else {})}
+    marks = {
+        gettext("now"): threshold,
+        **({gettext("proposed"): proposed} if proposed is not None and proposed != threshold else {}),
+    }
     right: list[float | None] = [one.precision for one in at]
     served: list[float | None] = [one.served for one in at]
-    rows = {"right of all served": right, "same questions served": served}
-    return charts.curve("What a threshold would do", [one.threshold for one in at], rows, marks=marks)
+    rows = {gettext("right of all served"): right, gettext("same questions served"): served}
+    return charts.curve(gettext("What a threshold would do"), [one.threshold for one in at], rows, marks=marks)
 
 
 def recent(tenant: Tenant, *, days: int = 7) -> "QuerySet[Incident]":
@@ -242,24 +246,37 @@ def explained(incident: Incident, policy: Mapping[str, Any]) -> list[str]:
     """What may have happened and what to do, in sentences. Pure."""
     by_content, ttl = policy["by_content"], policy["ttl_s"]
     why = {
-        "report": "An agent said that an answer out of the cache was not what the tool would have said. The entry was"
-        " dropped at once.",
-        "digest_mismatch": "Two runs of the same call under one key gave different answers. The first one stayed.",
-        "shadow": "A share of hits is run again on purpose. This time the tool said something else; the new answer"
-        " took the old one's place.",
-        "would_be_stale": "The tool is only watched, so nobody was served this. A cache would have served an answer"
-        " that was no longer true.",
+        "report": gettext(
+            "An agent said that an answer out of the cache was not what the tool would have said. The entry was"
+            " dropped at once."
+        ),
+        "digest_mismatch": gettext(
+            "Two runs of the same call under one key gave different answers. The first one stayed."
+        ),
+        "shadow": gettext(
+            "A share of hits is run again on purpose. This time the tool said something else; the new answer"
+            " took the old one's place."
+        ),
+        "would_be_stale": gettext(
+            "The tool is only watched, so nobody was served this. A cache would have served an answer"
+            " that was no longer true."
+        ),
     }
-    lines = [why.get(incident.kind, "The cache gave another answer than the tool.")]
+    lines = [why.get(incident.kind, gettext("The cache gave another answer than the tool."))]
     if ttl and not by_content:
         lines.append(
-            f"The answer is kept by time ({ttl} s), so it changed within that time. Shorten the lifetime, or let calls"
-            " carry a content hash."
+            gettext(
+                "The answer is kept by time (%(ttl)s s), so it changed within that time. Shorten the lifetime, or let"
+                " calls carry a content hash."
+            )
+            % {"ttl": ttl}
         )
     elif by_content:
         lines.append(
-            "The key holds a content hash. So either the hash leaves out something that the tool reads (a"
-            " configuration, another file, the network), or the tool's output differs from run to run (times, order)."
-            " Put what is missing into the environment of the call, or switch the tool off."
+            gettext(
+                "The key holds a content hash. So either the hash leaves out something that the tool reads (a"
+                " configuration, another file, the network), or the tool's output differs from run to run (times,"
+                " order). Put what is missing into the environment of the call, or switch the tool off."
+            )
         )
     return lines

@@ -10,6 +10,8 @@ from typing import Any, Final
 from django.db.models import Count, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext
 
 from cache_admin import charts, gain, metrics, money, policies, usage
 from cache_admin.gain import Gain
@@ -196,22 +198,29 @@ def summarisers(tenant: Tenant) -> list[dict[str, Any]]:
 
 def drawn(days: list[Day]) -> list[charts.Chart]:
     """The overview's charts."""
-    names = [f"{one.day.day} {one.day:%b}" for one in days]
+    names = [date_format(one.day, "j M") for one in days]
 
     def by_name(values: list[float]) -> dict[str, float]:
         return dict(zip(names, values, strict=True))
 
     rates = [one.figures["hit_rate"] for one in days]
     return [
-        charts.lines("Hit rate of cacheable lookups", names, {"hit rate": rates}, say=charts.percent, top=1.0),
-        charts.bars("Tokens saved", by_name([one.figures["tokens_saved"] for one in days]), say=charts.count),
-        charts.bars("Time saved", by_name([one.figures["time_saved_ms"] for one in days]), say=charts.milliseconds),
-        charts.bars("Lookups", by_name([one.figures["lookups"] for one in days]), say=charts.count),
-        charts.bars("Stale or wrong answers", by_name([one.incidents for one in days]), say=charts.count),
         charts.lines(
-            "Time a lookup takes",
+            gettext("Hit rate of cacheable lookups"), names, {gettext("hit rate"): rates}, say=charts.percent, top=1.0
+        ),
+        charts.bars(gettext("Tokens saved"), by_name([one.figures["tokens_saved"] for one in days]), say=charts.count),
+        charts.bars(
+            gettext("Time saved"), by_name([one.figures["time_saved_ms"] for one in days]), say=charts.milliseconds
+        ),
+        charts.bars(gettext("Lookups"), by_name([one.figures["lookups"] for one in days]), say=charts.count),
+        charts.bars(gettext("Stale or wrong answers"), by_name([one.incidents for one in days]), say=charts.count),
+        charts.lines(
+            gettext("Time a lookup takes"),
             names,
-            {"half within": [_ms(one.p50) for one in days], "95 % within": [_ms(one.p95) for one in days]},
+            {
+                gettext("half within"): [_ms(one.p50) for one in days],
+                gettext("95 % within"): [_ms(one.p95) for one in days],
+            },
             say=charts.milliseconds,
         ),
     ]

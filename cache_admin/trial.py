@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from cache_admin import policies, projects
 from cache_admin.keys import Call, tool_key
@@ -18,24 +19,26 @@ from memory.tenants.access import Actor
 from memory.tenants.models import Tenant
 
 WHY: Final = {
-    "unknown_tool": "There is no policy for this tool, and what is unknown is never cached.",
-    "side_effects": "The tool has side effects: the second call must act too.",
-    "off": "The policy is off.",
-    "no_content_hash": "The policy wants a content hash, and this call carries none.",
-    "secret": "An argument holds a secret. Such calls are neither looked up nor kept.",
-    "no_member": "The call does not say which member asks.",
-    "no_thread": "Results are shared within a thread, and this call names none.",
-    "no_project": "Results are shared within a project, and this call names none.",
-    "nul": "An argument holds a NUL, which the database keeps in no text.",
-    "not_canonical": "The arguments have no one spelling in JSON.",
-    "not_json": "The arguments hold what JSON can't.",
-    "not_a_number": "The arguments hold a number that JSON can't.",
-    "observe": "The policy only watches: the tool runs, and what it says is compared with what is stored.",
-    "expired": "An answer is there, but its time is over. It goes with the next lookup.",
-    "content_changed": "The same call was stored for another content. The tool runs again.",
-    "no_entry": "Nobody has stored this call. The first one who asks runs the tool.",
-    "in_flight": "Somebody runs this very call at the moment. Whoever asks now is told to wait.",
-    "hit": "The stored answer would be given.",
+    "unknown_tool": gettext_noop("There is no policy for this tool, and what is unknown is never cached."),
+    "side_effects": gettext_noop("The tool has side effects: the second call must act too."),
+    "off": gettext_noop("The policy is off."),
+    "no_content_hash": gettext_noop("The policy wants a content hash, and this call carries none."),
+    "secret": gettext_noop("An argument holds a secret. Such calls are neither looked up nor kept."),
+    "no_member": gettext_noop("The call does not say which member asks."),
+    "no_thread": gettext_noop("Results are shared within a thread, and this call names none."),
+    "no_project": gettext_noop("Results are shared within a project, and this call names none."),
+    "nul": gettext_noop("An argument holds a NUL, which the database keeps in no text."),
+    "not_canonical": gettext_noop("The arguments have no one spelling in JSON."),
+    "not_json": gettext_noop("The arguments hold what JSON can't."),
+    "not_a_number": gettext_noop("The arguments hold a number that JSON can't."),
+    "observe": gettext_noop(
+        "The policy only watches: the tool runs, and what it says is compared with what is stored."
+    ),
+    "expired": gettext_noop("An answer is there, but its time is over. It goes with the next lookup."),
+    "content_changed": gettext_noop("The same call was stored for another content. The tool runs again."),
+    "no_entry": gettext_noop("Nobody has stored this call. The first one who asks runs the tool."),
+    "in_flight": gettext_noop("Somebody runs this very call at the moment. Whoever asks now is told to wait."),
+    "hit": gettext_noop("The stored answer would be given."),
 }
 
 
@@ -54,7 +57,7 @@ class Verdict:
     @property
     def words(self) -> str:
         """The reason as a sentence."""
-        return WHY.get(self.reason, self.reason)
+        return gettext(WHY[self.reason]) if self.reason in WHY else self.reason
 
 
 def attempt(tenant: Tenant, policy: Policy, call: Call, *, project: str, thread: str, by: Actor) -> Verdict:

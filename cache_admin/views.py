@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from cache_admin import alerts, forms, invalidate, pairs, policies, purge, repeated, results, seen, trends, trial
@@ -79,7 +80,9 @@ def policy(request: TenantRequest, slug: str) -> HttpResponse:
         except InvalidPolicy as refused:
             form.refuse(str(refused))
         else:
-            messages.success(request, f"Saved. What was stored under the old policy of {tool} is gone.")
+            messages.success(
+                request, gettext("Saved. What was stored under the old policy of %(tool)s is gone.") % {"tool": tool}
+            )
             return redirect(f"{reverse('cache_policy', args=[slug])}?{pages.query(tool=tool)}")
     return _show_policy(request, tool, form, status=422)
 
@@ -125,7 +128,7 @@ def try_call(request: TenantRequest, slug: str) -> HttpResponse:
                 by=request.actor,
             )
         except Problem:
-            call.add_error("project", "There is no project with this id. Take one from the Projects page.")
+            call.add_error("project", gettext("There is no project with this id. Take one from the Projects page."))
     context = {"verdict": verdict, "call": call, "problem": problem, "is_typed": form.is_bound}
     status = 200 if verdict else 422
     if pages.wants_piece(request):
@@ -199,7 +202,9 @@ def purge_page(request: TenantRequest, slug: str) -> HttpResponse:
     asked = purge.of(request.tenant, {name: str(said.get(name, "")) for name in purge.KINDS}, by=request.actor)
     if request.method == "POST" and asked.doomed:
         gone = invalidate.invalidate(request.tenant, asked.doomed, by=request.actor)
-        messages.success(request, f"Dropped {gone:,}. Whoever asks next runs the tool.")
+        messages.success(
+            request, gettext("Dropped %(gone)s. Whoever asks next runs the tool.") % {"gone": format(gone, ",")}
+        )
         return redirect("cache_entries", slug)
     context = {
         "asked": asked,
@@ -225,7 +230,7 @@ def pair_decide(request: TenantRequest, slug: str, pair_id: str) -> HttpResponse
     try:
         pairs.decide(request.tenant, str(found.pk), request.POST.get("verdict", ""), by=request.actor)
     except ValueError:
-        return _show_pairs(request, found.tool, problem="Say same or different.", status=422)
+        return _show_pairs(request, found.tool, problem=gettext("Say same or different."), status=422)
     if pages.wants_piece(request):
         return _show_pairs(request, found.tool)
     return redirect(f"{reverse('cache_pairs', args=[slug])}?{pages.query(tool=found.tool)}")

@@ -8,6 +8,7 @@ from typing import Final
 from django.conf import settings
 from django.db import connection
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from dream.mind import MindFailed
 from dream.models import Budget, Spent
@@ -97,7 +98,7 @@ def _tokens(text: str) -> int | None:
     if not plain:
         return None
     if not (plain.isascii() and plain.isdigit()) or int(plain) > MOST_TOKENS:
-        raise InvalidBudget("Tokens are a whole number from 0 (no limit), such as 5000000.")
+        raise InvalidBudget(gettext("Tokens are a whole number from 0 (no limit), such as 5000000."))
     return int(plain)
 
 
@@ -108,7 +109,7 @@ def _dollars(text: str) -> Decimal | None:
     whole, _, cents = plain.partition(".")
     is_number = f"{whole}{cents}".isascii() and f"{whole}{cents}".isdigit() and len(cents) <= 2 and len(whole) < 9
     if not is_number or Decimal(plain) > MOST_DOLLARS:
-        raise InvalidBudget("Dollars are a number from 0 (no limit) with at most two decimals, such as 25.50.")
+        raise InvalidBudget(gettext("Dollars are a number from 0 (no limit) with at most two decimals, such as 25.50."))
     return Decimal(plain)
 
 
@@ -124,7 +125,9 @@ class TeamMeter:
         if stands.most_dollars and not priced:
             raise MindFailed(
                 OVER,
-                "A budget in dollars is set, and nobody knows this model's price. Set TEAM_MEMORY_MODEL_PRICE.",
+                gettext(
+                    "A budget in dollars is set, and nobody knows this model's price. Set TEAM_MEMORY_MODEL_PRICE."
+                ),
             )
         if stands.most_dollars and stands.dollars >= stands.most_dollars:
             raise MindFailed(OVER, f"${stands.dollars:.2f} of this month's ${stands.most_dollars:.2f} are used.")
@@ -134,8 +137,12 @@ class TeamMeter:
         if left < SHORTEST_ANSWER:
             raise MindFailed(
                 OVER,
-                f"{stands.tokens:,} of this month's {stands.most_tokens:,} tokens are used, and the next call sends"
-                f" {sent:,}.",
+                gettext("%(tokens)s of this month's %(most_tokens)s tokens are used, and the next call sends %(sent)s.")
+                % {
+                    "tokens": format(stands.tokens, ","),
+                    "most_tokens": format(stands.most_tokens, ","),
+                    "sent": format(sent, ","),
+                },
             )
         return min(MAX_TOKENS, left)
 

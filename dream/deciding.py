@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.utils.translation import gettext
 
 from dream import reading
 from dream.models import Change, Run
@@ -52,7 +53,7 @@ def approve(run: Run, shown: Mapping[str, str], *, by: Actor) -> Decided:
     """
     access.require(by, "note.propose")
     if not shown:
-        raise NothingShown("Check at least one proposal.")
+        raise NothingShown(gettext("Check at least one proposal."))
     approved = seconded = 0
     left: list[Left] = []
     for change in waiting(run, by=by):

@@ -5,6 +5,7 @@ from itertools import groupby
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from dream import garden, reading
@@ -49,7 +50,7 @@ def dismiss(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     visible = findings.seen(request.actor)
     finding = get_object_or_404(visible, public_id=public_id)
     findings.dismiss(finding, answer=request.POST.get("answer", ""), by=request.actor)
-    messages.success(request, "Left as it is. The gardener does not say the same again.")
+    messages.success(request, gettext("Left as it is. The gardener does not say the same again."))
     return (
         redirect("note", slug, finding.note.public_id)
         if request.POST.get("from") == "note"

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dream import budget, deciding, reading, run, store, undo
@@ -28,7 +29,7 @@ def dream_cancel(request: TenantRequest, slug: str, public_id: str) -> HttpRespo
     try:
         run.cancel(_run(request, public_id), by=request.actor)
     except run.AlreadyFinished:
-        return show_dream(request, public_id, problem="This dream has ended: nothing to cancel.", status=409)
+        return show_dream(request, public_id, problem=gettext("This dream has ended: nothing to cancel."), status=409)
     return redirect("dream", slug, public_id)
 
 
@@ -44,9 +45,9 @@ def dream_undo(request: TenantRequest, slug: str, public_id: str) -> HttpRespons
         else:
             undo.undo(of, by=request.actor)
     except undo.NotFinished:
-        return show_dream(request, public_id, problem="This dream still runs. Cancel it first.", status=409)
+        return show_dream(request, public_id, problem=gettext("This dream still runs. Cancel it first."), status=409)
     except undo.NothingToUndo:
-        return show_dream(request, public_id, problem="A dry run changed nothing.", status=409)
+        return show_dream(request, public_id, problem=gettext("A dry run changed nothing."), status=409)
     return redirect("dream", slug, public_id)
 
 
@@ -74,7 +75,11 @@ def dream_decide(request: TenantRequest, slug: str, public_id: str) -> HttpRespo
             context, status = {**context, "problem": str(why)}, 422
         else:
             if not done.left:
-                messages.success(request, f"Approved {done.approved}. Each can be undone on its page for a minute.")
+                messages.success(
+                    request,
+                    gettext("Approved %(approved)s. Each can be undone on its page for a minute.")
+                    % {"approved": done.approved},
+                )
                 return redirect("dream", slug, public_id)
             context, status = {**context, "done": done}, 409 if not done.approved else 200
     waiting = deciding.waiting(of, by=request.actor)

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from dream import forget as forgetting
@@ -83,7 +84,9 @@ def session_delete(request: TenantRequest, slug: str, public_id: str) -> HttpRes
         gone = forgetting.forget(read, by=request.actor, keep_report=request.POST.get("keep_report") == "on")
     except Session.DoesNotExist:  # another request deleted it a moment ago
         return redirect("sessions", slug)
-    messages.success(request, f"The session is deleted, with its {gone.events:,} events.")
+    messages.success(
+        request, gettext("The session is deleted, with its %(events)s events.") % {"events": format(gone.events, ",")}
+    )
     return redirect("sessions", slug)
 
 

@@ -3,6 +3,7 @@
 from functools import cache
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest
 
 from memory.notes import reading
@@ -19,3 +20,8 @@ def frame(request: HttpRequest) -> dict[str, Any]:
         "inbox_count": cache(lambda: reading.waiting(actor).count()),
         "tenant_count": lambda: len(entry.teams(request)),
     }
+
+
+def languages(request: HttpRequest) -> dict[str, Any]:
+    """Context processor: what pages can speak, each by its own name."""
+    return {"languages": settings.LANGUAGES}

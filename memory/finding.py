@@ -6,6 +6,7 @@ from typing import Final
 
 from django.db.models import Q
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 
 from memory.events.models import Session
 from memory.recall import everywhere, vectors
@@ -16,37 +17,37 @@ from memory.tenants.models import Tenant
 
 # Where each kind of hit is read, what it is called, and its sign.
 _KINDS: Final = {
-    "note": ("note", "Note", "note"),
-    "thread": ("thread", "Thread", "thread"),
-    "trigger": ("trigger", "Trigger", "trigger"),
-    "worker": ("worker", "Worker", "worker"),
-    "event": ("event", "Prompt", "prompt"),
+    "note": ("note", gettext_noop("Note"), "note"),
+    "thread": ("thread", gettext_noop("Thread"), "thread"),
+    "trigger": ("trigger", gettext_noop("Trigger"), "trigger"),
+    "worker": ("worker", gettext_noop("Worker"), "worker"),
+    "event": ("event", gettext_noop("Prompt"), "prompt"),
 }
 # Pages by the names that people call them, and what may be done there.
 _PAGES: Final = (
-    ("inbox", "Inbox", "review approve proposals", "note.read", "inbox"),
-    ("notes", "Notes", "memory", "note.read", "note"),
-    ("note_files", "Notes as files", "export import download zip", "note.read", "note"),
-    ("rules", "Review rules", "auto locked four eyes", "rule.manage", "inbox"),
-    ("garden", "Gardener", "duplicates stale", "note.read", "note"),
-    ("purge", "Purge by source", "poison quarantine", "note.purge", "note"),
-    ("threads", "Threads", "pull requests tickets", "graph.read", "thread"),
-    ("unlinked", "Unlinked triggers", "links", "graph.read", "trigger"),
-    ("sessions", "Sessions", "agents events", "session.read", "session"),
-    ("dreams", "Dreams", "runs budget cost", "dream.read", "dream"),
-    ("caches", "Caches", "hits tokens saved", "cache.read", "cache"),
-    ("cache_tools", "Cache policies", "tools serve observe", "cache.read", "cache"),
-    ("cache_repeats", "Duplicate audit", "repeats", "cache.read", "cache"),
-    ("projects", "Projects", "roots merge", "project.read", "project"),
-    ("endpoints", "Webhooks", "github gitlab slack mail", "webhook.manage", "webhook"),
-    ("members", "Members", "invite people roles", "member.read", "access"),
-    ("keys", "Agent keys", "tokens rotate revoke", "member.read", "keys"),
-    ("roles", "Roles", "who may what", "member.read", "access"),
-    ("audit", "Audit", "log changes refusals", "audit.read", "access"),
-    ("connect", "Connect an agent", "hooks install mcp", "member.read", "connect"),
-    ("settings", "Settings", "model retention alerts", "settings.read", "keys"),
-    ("news", "Your news", "notifications mail slack", "news.choose", "account"),
-    ("docs", "Guide", "help documentation", "note.read", "docs"),
+    ("inbox", gettext_noop("Inbox"), "review approve proposals", "note.read", "inbox"),
+    ("notes", gettext_noop("Notes"), "memory", "note.read", "note"),
+    ("note_files", gettext_noop("Notes as files"), "export import download zip", "note.read", "note"),
+    ("rules", gettext_noop("Review rules"), "auto locked four eyes", "rule.manage", "inbox"),
+    ("garden", gettext_noop("Gardener"), "duplicates stale", "note.read", "note"),
+    ("purge", gettext_noop("Purge by source"), "poison quarantine", "note.purge", "note"),
+    ("threads", gettext_noop("Threads"), "pull requests tickets", "graph.read", "thread"),
+    ("unlinked", gettext_noop("Unlinked triggers"), "links", "graph.read", "trigger"),
+    ("sessions", gettext_noop("Sessions"), "agents events", "session.read", "session"),
+    ("dreams", gettext_noop("Dreams"), "runs budget cost", "dream.read", "dream"),
+    ("caches", gettext_noop("Caches"), "hits tokens saved", "cache.read", "cache"),
+    ("cache_tools", gettext_noop("Cache policies"), "tools serve observe", "cache.read", "cache"),
+    ("cache_repeats", gettext_noop("Duplicate audit"), "repeats", "cache.read", "cache"),
+    ("projects", gettext_noop("Projects"), "roots merge", "project.read", "project"),
+    ("endpoints", gettext_noop("Webhooks"), "github gitlab slack mail", "webhook.manage", "webhook"),
+    ("members", gettext_noop("Members"), "invite people roles", "member.read", "access"),
+    ("keys", gettext_noop("Agent keys"), "tokens rotate revoke", "member.read", "keys"),
+    ("roles", gettext_noop("Roles"), "who may what", "member.read", "access"),
+    ("audit", gettext_noop("Audit"), "log changes refusals", "audit.read", "access"),
+    ("connect", gettext_noop("Connect an agent"), "hooks install mcp", "member.read", "connect"),
+    ("settings", gettext_noop("Settings"), "model retention alerts", "settings.read", "keys"),
+    ("news", gettext_noop("Your news"), "notifications mail slack", "news.choose", "account"),
+    ("docs", gettext_noop("Guide"), "help documentation", "note.read", "docs"),
 )
 _OF_EACH: Final = 5
 _HITS: Final = 12
@@ -76,9 +77,10 @@ def find(tenant: Tenant, by: Actor, q: str, *, is_typing: bool = False) -> list[
 def _pages(tenant: Tenant, by: Actor, q: str) -> Iterator[Found]:
     asked = q.casefold().split()
     for name, title, words, action, icon in _PAGES:
-        known = f"{title} {words}".casefold().split()
+        # By its English name too: the guide and colleagues speak of it so.
+        known = f"{title} {gettext(title)} {words}".casefold().split()
         if by.may(action) and all(any(word.startswith(part) for word in known) for part in asked):
-            yield Found("Page", icon, title, "", reverse(name, args=[tenant.slug]))
+            yield Found(gettext("Page"), icon, gettext(title), "", reverse(name, args=[tenant.slug]))
 
 
 def _members(tenant: Tenant, by: Actor, q: str) -> Iterator[Found]:
@@ -87,7 +89,8 @@ def _members(tenant: Tenant, by: Actor, q: str) -> Iterator[Found]:
     fits = Q(handle__icontains=q) | Q(user__name__icontains=q) | Q(user__email__icontains=q)
     for member in tenant.members.filter(fits).select_related("user").order_by("handle")[:_OF_EACH]:
         url = f"{reverse('members', args=[tenant.slug])}#{member.public_id}"
-        yield Found("Member", "access", member.user.name or member.handle, member.role.capitalize(), url)
+        role = gettext(member.role).capitalize()
+        yield Found(gettext("Member"), "access", member.user.name or member.handle, role, url)
 
 
 def _sessions(tenant: Tenant, by: Actor, q: str) -> Iterator[Found]:
@@ -98,7 +101,9 @@ def _sessions(tenant: Tenant, by: Actor, q: str) -> Iterator[Found]:
     rows = tenant.sessions.filter(fits, deleted_at=None).select_related("project")
     for session in rows.order_by("-last_received_at", "-pk")[:_OF_EACH]:
         url = reverse("session", args=[tenant.slug, session.public_id])
-        yield Found("Session", "session", _named(session), session.project.name if session.project else "", url)
+        yield Found(
+            gettext("Session"), "session", _named(session), session.project.name if session.project else "", url
+        )
 
 
 def _named(session: Session) -> str:
@@ -119,4 +124,4 @@ def _hits(tenant: Tenant, by: Actor, q: str, *, is_typing: bool) -> Iterator[Fou
         title = shown["title"] or shown["summary"] or hit.record.public_id
         about = shown.get("path") or keys.get(hit.record.public_id) or shown["snippet"]
         url = reverse(page, args=[tenant.slug, hit.record.public_id])
-        yield Found(kind, icon, title, about if about != title else "", url)
+        yield Found(gettext(kind), icon, title, about if about != title else "", url)

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import api_view
@@ -42,7 +43,9 @@ def api_purge(request: Request) -> Response:
     said = request.data if isinstance(request.data, dict) else {}
     source, mode = said.get("source"), said.get("mode", "preview")
     if not isinstance(source, str) or mode not in ("preview", *purging.MODES):
-        raise Problem(400, "invalid", 'Send JSON like {"source": "key_…", "mode": "preview"}, quarantine or purge.')
+        raise Problem(
+            400, "invalid", gettext('Send JSON like {"source": "key_…", "mode": "preview"}, quarantine or purge.')
+        )
     tenant, by = request.tenant, request.actor  # type: ignore[attr-defined]
     found = purging.trace(tenant, source)
     answer = {"mode": mode, **purging.shown(found, by=by)}
@@ -72,7 +75,7 @@ def page(request: TenantRequest, slug: str) -> HttpResponse:
     if request.method == "POST" and mode in purging.MODES:
         purging.take_out(request.tenant, source, mode=mode, by=request.actor)
         context["done"] = mode
-        messages.success(request, "Taken out. Whoever was told it stands in the list.")
+        messages.success(request, gettext("Taken out. Whoever was told it stands in the list."))
     return render(request, "notes/purge.html", context)
 
 

@@ -192,6 +192,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "memory.tenants.language.PageLanguage",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -216,6 +217,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "memory.tenants.context.tenant",
                 "memory.context.frame",
+                "memory.context.languages",
             ],
         },
     },
@@ -356,7 +358,13 @@ DELETE_GRACE_DAYS = number("TEAM_MEMORY_DELETE_GRACE_DAYS", 14, least=1)
 # Whom members of a suspended team ask: an address, a channel, a name.
 CONTACT = text("TEAM_MEMORY_CONTACT")[:200]
 
+# What pages speak; mail, the guide, commands and the API are in English. Catalogues: `python -m tests.catalogues`.
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("fr", "Français"), ("pt", "Português"), ("vi", "Tiếng Việt")]
+LOCALE_PATHS = [BASE_DIR / "memory" / "locale"]
+FORMAT_MODULE_PATH = ["memory.formats"]
+# The choice of a browser in which nobody is logged in; whoever is has it with their account.
+LANGUAGE_COOKIE_NAME = "__Host-language" if IS_HTTPS else "tm_language"
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = True

@@ -6,6 +6,7 @@ from django.db import DatabaseError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET
 
 from cache_admin import weekly
@@ -84,7 +85,7 @@ def inbox(request: TenantRequest, slug: str) -> HttpResponse:
         "aside": dreams.aside(),
         "budget": budget.month(),
         "reports": reporting.waiting(request.tenant, by=request.actor)[:SHOWN],
-        "findings": [(one, findings.LABELS[one.kind][0]) for one in noticed[:FINDINGS_SHOWN]],
+        "findings": [(one, gettext(findings.LABELS[one.kind][0])) for one in noticed[:FINDINGS_SHOWN]],
         "finding_count": noticed.count(),
         "undreamed": undreamed[:SHOWN],
         "undreamed_count": undreamed.count(),

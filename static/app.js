@@ -3,6 +3,11 @@
   "use strict";
   const root = document.documentElement;
 
+  // What this script says, in the language of the page: data attributes of the place for messages.
+  const words = (name, ...given) => {
+    const said = document.getElementById("messages")?.dataset[name] ?? "";
+    return given.reduce((text, value) => text.replace("%s", value), said);
+  };
   const recall = (name) => { try { return localStorage.getItem(name); } catch { return null; } };
   const keep = (name, value) => { try { localStorage.setItem(name, value); } catch { /* private window */ } };
 
@@ -44,7 +49,7 @@
     try {
       await navigator.clipboard.writeText(source.textContent.trim());
       const label = button.textContent;
-      button.textContent = "Copied";
+      button.textContent = words("copied");
       setTimeout(() => { button.textContent = label; }, 1500);
     } catch {
       // Without the clipboard permission the text is selected instead, one Ctrl-C away.
@@ -137,9 +142,11 @@
   }
 
   function localTimes(within) {
+    // The reader's own kind of the page's language, such as en-GB.
+    const speaks = navigator.languages.find((one) => one.split("-")[0] === root.lang) ?? root.lang;
     for (const time of within.querySelectorAll("time[datetime]")) {
       const at = new Date(time.dateTime);
-      if (!isNaN(at)) time.title = at.toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" });
+      if (!isNaN(at)) time.title = at.toLocaleString(speaks, { dateStyle: "full", timeStyle: "long" });
     }
   }
 
@@ -181,11 +188,11 @@
     });
     document.body.addEventListener("htmx:responseError", (event) => {
       const status = event.detail.xhr.status;
-      const outcome = event.detail.requestConfig.verb === "get" ? "It could not be loaded." : "Nothing was changed.";
-      const why = { 403: "Your role may not do this.", 404: "It is not there any more.", 413: "It is too large." }[status];
-      say(`${outcome} ${why ?? `The server answered ${status}.`}`, "error");
+      const outcome = words(event.detail.requestConfig.verb === "get" ? "notLoaded" : "notChanged");
+      const why = { 403: "forbidden", 404: "gone", 413: "tooLarge" }[status];
+      say(`${outcome} ${why ? words(why) : words("answered", status)}`, "error");
     });
-    document.body.addEventListener("htmx:sendError", () => say("The server can't be reached. Try again in a moment.", "error"));
-    document.body.addEventListener("htmx:timeout", () => say("The server takes too long to answer. Reload to see what happened.", "error"));
+    document.body.addEventListener("htmx:sendError", () => say(words("away"), "error"));
+    document.body.addEventListener("htmx:timeout", () => say(words("slow"), "error"));
   });
 })();

@@ -35,10 +35,12 @@
     place.hidden = !words;
   }
 
-  const why = (error) => ({
-    NotAllowedError: "It was not done: cancelled, too late, or no passkey fits.",
-    InvalidStateError: "This device has a passkey of yours already.",
-  })[error.name] ?? `The browser says: ${error.message}`;
+  // What this script says stands in data attributes of the place where it says it, in the language of the page.
+  const words = (form, name, given) => form.querySelector("[data-says]").dataset[name].replace("%s", given);
+  const why = (form, error) => {
+    const known = { NotAllowedError: "notDone", InvalidStateError: "known" }[error.name];
+    return known ? words(form, known) : words(form, "browserSays", error.message);
+  };
 
   async function go(form) {
     say(form, "");
@@ -46,7 +48,7 @@
     const answer = await fetch(form.dataset.begin, { method: "POST", headers: { "X-CSRFToken": token, Accept: "application/json" } });
     const said = await answer.json();
     if (said.ask) { location.assign(said.ask); return; }
-    if (!answer.ok) throw new Error(said.detail ?? `the server answered ${answer.status}`);
+    if (!answer.ok) throw new Error(said.detail ?? answer.status);
     const publicKey = asked(said.publicKey);
     const credential = await navigator.credentials[form.dataset.passkey]({ publicKey });
     form.querySelector("[name=credential]").value = answered(credential);
@@ -56,17 +58,18 @@
   document.addEventListener("submit", (event) => {
     if (!event.target.matches("form[data-passkey]")) return;
     event.preventDefault();
-    go(event.target).catch((error) => say(event.target, why(error)));
+    go(event.target).catch((error) => say(event.target, why(event.target, error)));
   });
 
   document.addEventListener("DOMContentLoaded", () => {
     if (window.PublicKeyCredential && !is_address) return;
-    const here = ["127.0.0.1", "[::1]"].includes(location.hostname) ? ` Open ${location.origin.replace(location.hostname, "localhost")} instead.` : "";
+    const here = ["127.0.0.1", "[::1]"].includes(location.hostname) ? location.origin.replace(location.hostname, "localhost") : "";
     for (const form of document.querySelectorAll("form[data-passkey]")) {
       // Where one only comes in, what can't be used here is no news: there are other ways.
       if (form.dataset.passkey === "get") { form.hidden = true; continue; }
       form.querySelector("button").disabled = true;
-      say(form, is_address ? `Passkeys need a host name, and this page was opened by a number.${here}` : "This browser takes passkeys by https only.", "");
+      const instead = here ? ` ${words(form, "instead", here)}` : "";
+      say(form, is_address ? words(form, "needsName") + instead : words(form, "needsHttps"), "");
     }
   });
 })();

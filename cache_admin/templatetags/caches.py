@@ -7,52 +7,58 @@ from typing import Any
 
 from django import template
 from django.utils import timezone
+from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_noop
 
 from cache_admin import charts, trial
 
 register = template.Library()
 
 REASONS = {
-    "no_entry": "never stored",
-    "expired": "its time was over",
-    "content_changed": "the content had changed",
-    "other_document": "another call under the key",
-    "evicted": "its text was evicted",
-    "below_threshold": "no question near enough",
-    "semantic_off": "near enough, but likeness is off",
-    "no_question": "nothing to compare with",
-    "unknown_tool": "no policy",
-    "side_effects": "side effects",
-    "off": "policy is off",
-    "no_content_hash": "no content hash",
-    "secret": "a secret in the call",
-    "no_member": "no member named",
-    "no_thread": "no thread named",
-    "no_project": "no project named",
-    "nul": "a NUL in an argument",
-    "not_canonical": "no spelling in JSON",
-    "error": "an error",
-    "truncated": "cut off",
-    "empty": "empty",
-    "embedder_off": "no embedder",
+    "no_entry": gettext_noop("never stored"),
+    "expired": gettext_noop("its time was over"),
+    "content_changed": gettext_noop("the content had changed"),
+    "other_document": gettext_noop("another call under the key"),
+    "evicted": gettext_noop("its text was evicted"),
+    "below_threshold": gettext_noop("no question near enough"),
+    "semantic_off": gettext_noop("near enough, but likeness is off"),
+    "no_question": gettext_noop("nothing to compare with"),
+    "unknown_tool": gettext_noop("no policy"),
+    "side_effects": gettext_noop("side effects"),
+    "off": gettext_noop("policy is off"),
+    "no_content_hash": gettext_noop("no content hash"),
+    "secret": gettext_noop("a secret in the call"),
+    "no_member": gettext_noop("no member named"),
+    "no_thread": gettext_noop("no thread named"),
+    "no_project": gettext_noop("no project named"),
+    "nul": gettext_noop("a NUL in an argument"),
+    "not_canonical": gettext_noop("no spelling in JSON"),
+    "error": gettext_noop("an error"),
+    "truncated": gettext_noop("cut off"),
+    "empty": gettext_noop("empty"),
+    "embedder_off": gettext_noop("no embedder"),
 }
 KINDS = {
-    "report": ("Reported by an agent", "bad"),
-    "digest_mismatch": ("Two answers to one call", "bad"),
-    "shadow": ("Found by a second run", "bad"),
-    "would_be_stale": ("Would have been stale", "warn"),
+    "report": (gettext_noop("Reported by an agent"), "bad"),
+    "digest_mismatch": (gettext_noop("Two answers to one call"), "bad"),
+    "shadow": (gettext_noop("Found by a second run"), "bad"),
+    "would_be_stale": (gettext_noop("Would have been stale"), "warn"),
 }
-MODES = {"serve": ("Serves", "good"), "observe": ("Observes", "accent"), "off": ("Off", "")}
+MODES = {
+    "serve": (gettext_noop("Serves"), "good"),
+    "observe": (gettext_noop("Observes"), "accent"),
+    "off": (gettext_noop("Off"), ""),
+}
 STATUSES = {"hit": "good", "miss": "accent", "wait": "warn", "bypass": ""}
 OUTCOMES = {
-    "": "not asked yet",
-    "nothing": "nothing",
-    "time": "some time lost",
-    "money": "money",
-    "customer": "a customer's data or trust",
-    "safety": "safety",
+    "": gettext_noop("not asked yet"),
+    "nothing": gettext_noop("nothing"),
+    "time": gettext_noop("some time lost"),
+    "money": gettext_noop("money"),
+    "customer": gettext_noop("a customer's data or trust"),
+    "safety": gettext_noop("safety"),
 }
 
 register.filter("percent", charts.percent)
@@ -84,8 +90,8 @@ def amount(value: Decimal | None, currency: str) -> str:
     size = abs(value)
     digits = 0 if size >= 1000 else 2 if size >= Decimal("0.1") or not size else 4
     if size and size < Decimal("0.0001"):
-        return f"< 0.0001 {currency}"
-    return f"{'−' if value < 0 else ''}{size:,.{digits}f} {currency}"
+        return f"< {number_format(Decimal('0.0001'))} {currency}"
+    return f"{'−' if value < 0 else ''}{number_format(size, digits, force_grouping=True)} {currency}"
 
 
 @register.filter
@@ -94,15 +100,16 @@ def change(share: float | None) -> str:
     if share is None:
         return "–"
     if abs(share) < 0.005:
-        return "the same"
-    return f"{charts.percent(abs(share))} {'less' if share < 0 else 'more'}"
+        return gettext("the same")
+    said = gettext("%(share)s less") if share < 0 else gettext("%(share)s more")
+    return said % {"share": charts.percent(abs(share))}
 
 
 @register.filter
 def lifetime(seconds: int | None) -> str:
     """A policy's lifetime: 900 → 15 min; none for what only the content ends."""
     if seconds is None:
-        return "until the content changes"
+        return gettext("until the content changes")
     for by, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds % by == 0 and seconds >= by:
             return f"{seconds // by} {unit}"
@@ -113,14 +120,14 @@ def lifetime(seconds: int | None) -> str:
 def reason_words(reason: str) -> str:
     """Why a lookup was no hit, in a few words."""
     if reason.startswith("guard_"):
-        return f"the guard: {reason.removeprefix('guard_')}"
-    return REASONS.get(reason, reason.replace("_", " "))
+        return gettext("the guard: %(guard)s") % {"guard": reason.removeprefix("guard_")}
+    return gettext(REASONS[reason]) if reason in REASONS else reason.replace("_", " ")
 
 
 @register.filter
 def incident_words(kind: str) -> str:
     """What kind of incident it is."""
-    return KINDS.get(kind, (kind, ""))[0]
+    return gettext(KINDS[kind][0]) if kind in KINDS else kind
 
 
 @register.filter
@@ -132,7 +139,7 @@ def incident_badge(kind: str) -> str:
 @register.filter
 def mode_words(mode: str) -> str:
     """serve → Serves."""
-    return MODES.get(mode, (mode, ""))[0]
+    return gettext(MODES[mode][0]) if mode in MODES else mode
 
 
 @register.filter
@@ -150,13 +157,13 @@ def status_badge(status: str) -> str:
 @register.filter
 def outcome_words(outcome: str) -> str:
     """What an old answer may cost."""
-    return OUTCOMES.get(outcome, outcome)
+    return gettext(OUTCOMES[outcome]) if outcome in OUTCOMES else outcome
 
 
 @register.filter
 def why(reason: str) -> str:
     """A reason as a sentence."""
-    return trial.WHY.get(reason, reason)
+    return gettext(trial.WHY[reason]) if reason in trial.WHY else reason
 
 
 @register.filter
@@ -192,10 +199,10 @@ def _said(value: Any) -> str:
 def until(at: datetime) -> SafeString:
     """When something ends: in 4 min, in 3 h, or that it is over."""
     left = (at - timezone.now()).total_seconds()
-    words = "over"
+    words = gettext("over")
     for by, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")):
         if left >= by:
-            words = f"in {int(left // by)} {unit}"
+            words = gettext("in %(time)s") % {"time": f"{int(left // by)} {unit}"}
             break
     exact = at.astimezone(UTC)
     return format_html(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from django.db import connection, transaction
 from django.db.models import Count, Max, Q, QuerySet
+from django.utils.translation import gettext
 
 from memory.events.models import Project, ProjectRoot, Session
 from memory.events.places import normal_remote, normal_root
@@ -68,12 +69,15 @@ def merge(project: Project, *, into: Project, by: Actor) -> None:
             for row in Project.objects.select_for_update().filter(pk__in=[project.pk, into.pk]).order_by("pk")
         }
         if project.pk == into.pk or len(locked) != 2:
-            raise CannotMerge("Choose two different projects of this team.")
+            raise CannotMerge(gettext("Choose two different projects of this team."))
         if any(row.merged_into_id for row in locked.values()):
-            raise CannotMerge("One of the two is merged into another project already.")
+            raise CannotMerge(gettext("One of the two is merged into another project already."))
         if locked[str(project.pk)].is_limited:
             # Its notes and sessions would be seen by whoever sees the other one, without a word about it.
-            raise CannotMerge(f"{project.name} is limited to some members. Open it to the whole team first.")
+            raise CannotMerge(
+                gettext("%(name)s is limited to some members. Open it to the whole team first.")
+                % {"name": project.name}
+            )
         ProjectRoot.objects.filter(project=project).update(project=into)
         Session.objects.filter(project=project).update(project=into)
         Project.objects.filter(Q(pk=project.pk) | Q(merged_into=project)).update(merged_into=into)
@@ -177,15 +181,17 @@ def _pairs(known: list[_Known]) -> set[tuple[int, int]]:
 def _likeness(one: _Known, other: _Known) -> str:
     for mine in one.last_parts:
         if mine in other.last_parts:
-            return f"both remotes are called {mine}: a fork, or a new address"
+            said = gettext("both remotes are called %(name)s: a fork, or a new address")
+            return said % {"name": mine}
     if one.remotes and other.remotes:
         return ""
     if shared := one.names & other.names:
-        return f"both are called {min(shared)}"
+        return gettext("both are called %(name)s") % {"name": min(shared)}
     for folder in one.folders:
         for near in other.folders:
             if _is_worktree(folder, near) or _is_worktree(near, folder):
-                return f"{near} looks like a worktree of {folder}"
+                said = gettext("%(near)s looks like a worktree of %(folder)s")
+                return said % {"near": near, "folder": folder}
     return ""
 
 

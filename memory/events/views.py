@@ -4,6 +4,7 @@ from django.contrib import messages
 from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory.events import bodies, limits, projects, reading
@@ -90,13 +91,19 @@ def project_merge(request: TenantRequest, slug: str, public_id: str) -> HttpResp
     merged = the_project(request, public_id)
     into = request.POST.get("into", "").replace("\0", "")
     if not into:
-        return show_projects(request, at=merged, problem="Choose the project that this one belongs to.", status=422)
+        return show_projects(
+            request, at=merged, problem=gettext("Choose the project that this one belongs to."), status=422
+        )
     try:
         target = chosen(request, into)
         projects.merge(merged, into=target, by=request.actor)
     except projects.CannotMerge as exc:
         return show_projects(request, at=merged, problem=str(exc), status=409)
-    messages.success(request, f"Merged {merged.name} into {target.name}: its sessions and places are there now.")
+    messages.success(
+        request,
+        gettext("Merged %(name)s into %(name_2)s: its sessions and places are there now.")
+        % {"name": merged.name, "name_2": target.name},
+    )
     return show_projects(request, at=target) if request.htmx else redirect("projects", slug)
 
 
@@ -107,7 +114,9 @@ def project_map(request: TenantRequest, slug: str, public_id: str) -> HttpRespon
     asked = request.POST.get("root", "").replace("\0", "")[:1000]
     kind, place = ("remote", normal_remote(asked)) if normal_remote(asked) else ("root", normal_root(asked))
     if not place.strip("/"):
-        return show_projects(request, at=mapped, problem="Give a folder from its root, or a git remote.", status=422)
+        return show_projects(
+            request, at=mapped, problem=gettext("Give a folder from its root, or a git remote."), status=422
+        )
     try:
         projects.map_root(mapped, kind, place, by=request.actor)
     except projects.PlaceTaken as exc:
@@ -136,11 +145,12 @@ def project_limit(request: TenantRequest, slug: str, public_id: str) -> HttpResp
 
 
 def _told(project: Project, change: limits.Change) -> str:
-    said = [f"{project.name} is open to the whole team."]
+    said = [gettext("%(name)s is open to the whole team.") % {"name": project.name}]
     if project.is_limited:
-        said = [f"{project.name} is limited: only those who are ticked see it, and owners and admins."]
+        words = gettext("%(name)s is limited: only those who are ticked see it, and owners and admins.")
+        said = [words % {"name": project.name}]
     if change.lost:
-        said.append(f"No longer seen by {', '.join(change.lost)}, from now on.")
+        said.append(gettext("No longer seen by %(names)s, from now on.") % {"names": ", ".join(change.lost)})
     if change.gained:
-        said.append(f"Seen again by {', '.join(change.gained)}.")
+        said.append(gettext("Seen again by %(names)s.") % {"names": ", ".join(change.gained)})
     return " ".join(said)

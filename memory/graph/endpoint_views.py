@@ -6,6 +6,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory.graph import endpoints, forms, received
@@ -128,7 +129,7 @@ def endpoint_change(request: TenantRequest, slug: str, public_id: str) -> HttpRe
             form.add_error("name" if refused.more.get("field") == "name" else None, refused.detail)
             changed.refresh_from_db()
         else:
-            messages.success(request, "Saved.")
+            messages.success(request, gettext("Saved."))
             return redirect("endpoint", slug, public_id)
     return _show(request, changed, form=form, status=422)
 
@@ -139,7 +140,11 @@ def endpoint_change(request: TenantRequest, slug: str, public_id: str) -> HttpRe
 def endpoint_remove(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     removed = _the_endpoint(request, public_id)
     endpoints.remove(removed, by=request.actor)
-    messages.success(request, f"Removed {removed.name}. Its address answers 404 from now on; what it brought stays.")
+    messages.success(
+        request,
+        gettext("Removed %(name)s. Its address answers 404 from now on; what it brought stays.")
+        % {"name": removed.name},
+    )
     return redirect("endpoints", slug)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory.graph.webhooks import generic, proofs, secrets
 from memory.graph.webhooks.models import Delivery, Endpoint, Mark
@@ -49,9 +50,15 @@ def create(tenant: Tenant, kind: str, name: str, *, wanted: Wanted | None = None
     require(by, "webhook.manage")
     wanted = wanted or Wanted()
     if kind not in proofs.USUAL:
-        raise WrongEndpoint("unknown_kind", f"The kind is one of {', '.join(proofs.USUAL)}.", field="kind")
+        raise WrongEndpoint(
+            "unknown_kind", gettext("The kind is one of %(usual)s.") % {"usual": ", ".join(proofs.USUAL)}, field="kind"
+        )
     if tenant.endpoints.count() >= _MOST_ENDPOINTS:
-        raise WrongEndpoint("too_many_endpoints", f"A team has up to {_MOST_ENDPOINTS} endpoints. Remove one first.")
+        raise WrongEndpoint(
+            "too_many_endpoints",
+            gettext("A team has up to %(most_endpoints)s endpoints. Remove one first.")
+            % {"most_endpoints": _MOST_ENDPOINTS},
+        )
     endpoint = Endpoint(
         tenant=tenant,
         kind=kind,
@@ -67,7 +74,9 @@ def create(tenant: Tenant, kind: str, name: str, *, wanted: Wanted | None = None
         with transaction.atomic():
             endpoint.save(force_insert=True)
     except IntegrityError:
-        raise WrongEndpoint("name_taken", "Another endpoint has this name. Choose another.", field="name") from None
+        raise WrongEndpoint(
+            "name_taken", gettext("Another endpoint has this name. Choose another."), field="name"
+        ) from None
     audit.record(by, "webhook.create", endpoint.public_id, after=f"{kind} {endpoint.name}")
     return endpoint, secret
 
@@ -76,7 +85,9 @@ def rotate(endpoint: Endpoint, *, by: Actor, secret: str = "", overlap: timedelt
     """A new secret, shown once; the old one is good until the overlap has passed. Raises Refused, WrongEndpoint."""
     require(by, "webhook.manage")
     if not timedelta() <= overlap <= LONGEST_OVERLAP:
-        raise WrongEndpoint("invalid_overlap", "The old secret may stay good for up to 30 days.", field="overlap")
+        raise WrongEndpoint(
+            "invalid_overlap", gettext("The old secret may stay good for up to 30 days."), field="overlap"
+        )
     locked = Endpoint.objects.select_for_update().get(pk=endpoint.pk)
     fresh = _secret(locked, secret)
     now = timezone.now()
@@ -110,7 +121,9 @@ def change(endpoint: Endpoint, *, by: Actor, name: str | None = None, field_map:
         with transaction.atomic():
             endpoint.save(update_fields=["name", "field_map"])
     except IntegrityError:
-        raise WrongEndpoint("name_taken", "Another endpoint has this name. Choose another.", field="name") from None
+        raise WrongEndpoint(
+            "name_taken", gettext("Another endpoint has this name. Choose another."), field="name"
+        ) from None
     audit.record(by, "webhook.change", endpoint.public_id, after=endpoint.name)
 
 
@@ -192,12 +205,15 @@ def _kept(endpoint: Endpoint, secret: str) -> bytes:
 def _secret(endpoint: Endpoint, given: str) -> str:
     if not given and endpoint.kind == Endpoint.Kind.SLACK:
         raise WrongEndpoint(
-            "no_secret", "Slack makes the signing secret: copy it from the app's Basic Information.", field="secret"
+            "no_secret",
+            gettext("Slack makes the signing secret: copy it from the app's Basic Information."),
+            field="secret",
         )
     if given and (len(given) < _LEAST_SECRET or len(given) > 500 or not given.isascii() or not given.isprintable()):
         raise WrongEndpoint(
             "weak_secret",
-            f"A secret has {_LEAST_SECRET} to 500 ASCII characters. Leave it out to have one made.",
+            gettext("A secret has %(least_secret)s to 500 ASCII characters. Leave it out to have one made.")
+            % {"least_secret": _LEAST_SECRET},
             field="secret",
         )
     return given or secrets.new_secret(standard=proof_of(endpoint).method == "standard")
@@ -206,7 +222,7 @@ def _secret(endpoint: Endpoint, given: str) -> str:
 def _name(name: str) -> str:
     clean = " ".join(name.split())
     if not clean or len(clean) > 120:
-        raise WrongEndpoint("invalid_name", "A name has 1 to 120 characters.", field="name")
+        raise WrongEndpoint("invalid_name", gettext("A name has 1 to 120 characters."), field="name")
     return clean
 
 
@@ -216,7 +232,9 @@ def _source(kind: str, wanted: str) -> str:
         return kind
     word = re.sub(r"[^a-z0-9]+", "-", wanted.lower()).strip("-")[:60]
     if not word:
-        raise WrongEndpoint("invalid_source", "The source is a word of a-z and 0-9, e.g. jira.", field="source")
+        raise WrongEndpoint(
+            "invalid_source", gettext("The source is a word of a-z and 0-9, e.g. jira."), field="source"
+        )
     # Keys of these begin the threads that the other kinds make; one that only says so must not write into them.
     return f"{word}-hook" if word in proofs.USUAL else word
 
@@ -225,7 +243,7 @@ def _field_map(kind: str, given: Any) -> dict[str, str]:
     if kind != Endpoint.Kind.GENERIC:
         if given:
             raise WrongEndpoint(
-                "no_field_map", "Only an endpoint of the kind generic has a field map.", field="field_map"
+                "no_field_map", gettext("Only an endpoint of the kind generic has a field map."), field="field_map"
             )
         return {}
     try:
@@ -239,7 +257,9 @@ def _proof(kind: str, given: proofs.Proof | None) -> proofs.Proof:
     if given is None or given == proofs.USUAL[kind]:
         return proofs.USUAL[kind]
     if kind in ("github", "slack") or (kind == "gitlab" and given != proofs.STANDARD):
-        raise WrongEndpoint("invalid_proof", f"{kind} proves itself in its own way.", field="proof")
+        raise WrongEndpoint(
+            "invalid_proof", gettext("%(kind)s proves itself in its own way.") % {"kind": kind}, field="proof"
+        )
     if given.method == "slack":
-        raise WrongEndpoint("invalid_proof", "This way is Slack's own.", field="proof")
+        raise WrongEndpoint("invalid_proof", gettext("This way is Slack's own."), field="proof")
     return given

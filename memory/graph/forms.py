@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django import forms
+from django.utils.translation import gettext, gettext_lazy
 
 from memory.graph import fields, links, lookup
 from memory.graph.links import Target
@@ -23,17 +24,21 @@ MAX_SUMMARY: Final = 4_000
 # An address of a thread's page, pasted.
 _THREAD_PAGE: Final = re.compile(r"/threads/(thr_[a-z0-9_.-]+)")
 OVERLAPS: Final = (
-    ("24", "one day"),
-    ("1", "one hour"),
-    ("168", "a week"),
-    ("0", "not at all: the old one leaked"),
+    ("24", gettext_lazy("one day")),
+    ("1", gettext_lazy("one hour")),
+    ("168", gettext_lazy("a week")),
+    ("0", gettext_lazy("not at all: the old one leaked")),
 )
 _MAP_HELP: Final = {
-    "external_id": ("Id", "/id", "What makes a delivery the same when it is sent again."),
-    "thread": ("Thread", "/issue/key", "Deliveries with the same value here go into one thread."),
-    "title": ("Title", "/issue/title", "The thread's title."),
-    "summary": ("Summary", "/message", "One line for each delivery."),
-    "occurred_at": ("Time", "/created_at", "When it happened."),
+    "external_id": (gettext_lazy("Id"), "/id", gettext_lazy("What makes a delivery the same when it is sent again.")),
+    "thread": (
+        gettext_lazy("Thread"),
+        "/issue/key",
+        gettext_lazy("Deliveries with the same value here go into one thread."),
+    ),
+    "title": (gettext_lazy("Title"), "/issue/title", gettext_lazy("The thread's title.")),
+    "summary": (gettext_lazy("Summary"), "/message", gettext_lazy("One line for each delivery.")),
+    "occurred_at": (gettext_lazy("Time"), "/created_at", gettext_lazy("When it happened.")),
 }
 
 
@@ -41,24 +46,31 @@ class ThreadForm(forms.Form):
     """A thread's title, state and summary."""
 
     title = forms.CharField(
-        required=False, max_length=fields.MAX_TITLE, widget=forms.TextInput(attrs={"dir": "auto", "autofocus": True})
+        label=gettext_lazy("Title"),
+        required=False,
+        max_length=fields.MAX_TITLE,
+        widget=forms.TextInput(attrs={"dir": "auto", "autofocus": True}),
     )
     state = forms.CharField(
+        label=gettext_lazy("State"),
         max_length=20,
         widget=forms.TextInput(attrs={"list": "states", "autocapitalize": "off"}),
-        help_text="One lower-case word, e.g. open, closed, merged. Only open threads stand in the index agents read.",
+        help_text=gettext_lazy(
+            "One lower-case word, e.g. open, closed, merged. Only open threads stand in the index agents read."
+        ),
     )
     summary = forms.CharField(
+        label=gettext_lazy("Summary"),
         required=False,
         max_length=MAX_SUMMARY,
         widget=forms.Textarea(attrs={"rows": 5, "dir": "auto"}),
-        help_text="What a reader must know before opening the thread. Agents see it in the index.",
+        help_text=gettext_lazy("What a reader must know before opening the thread. Agents see it in the index."),
     )
 
     def clean_state(self) -> str:
         said = str(self.cleaned_data["state"]).strip()
         if not fields.STATE.fullmatch(said):
-            raise forms.ValidationError("One lower-case word of up to 20 letters, e.g. open, closed, merged.")
+            raise forms.ValidationError(gettext("One lower-case word of up to 20 letters, e.g. open, closed, merged."))
         return said
 
     def wanted(self) -> Wanted:
@@ -80,10 +92,12 @@ def target(tenant: Tenant, said: str) -> Target:
     if text.startswith(("http://", "https://")):
         known = [one.key for one in references(text) if ":" in one.key]
         if not known:
-            raise Invalid("invalid_field", "No pull request, issue or ticket is known by this address. Give its key.")
+            raise Invalid(
+                "invalid_field", gettext("No pull request, issue or ticket is known by this address. Give its key.")
+            )
         text = known[0]
     if not text or len(text) > fields.MAX_KEY:
-        raise Invalid("invalid_field", "Give a thread's id, or a key like github:acme/payments#412.")
+        raise Invalid("invalid_field", gettext("Give a thread's id, or a key like github:acme/payments#412."))
     return links.target(tenant, text)
 
 
@@ -91,43 +105,49 @@ def _live(tenant: Tenant, public_id: str) -> Thread:
     try:
         return lookup.thread(tenant, public_id)
     except Problem:
-        raise Invalid("invalid_field", f"There is no thread {public_id[:110]}.") from None
+        raise Invalid(
+            "invalid_field", gettext("There is no thread %(public_id)s.") % {"public_id": public_id[:110]}
+        ) from None
 
 
 class EndpointForm(forms.Form):
     """A new webhook endpoint, or one that is changed."""
 
-    kind = forms.ChoiceField(choices=Endpoint.Kind.choices, label="Who sends")
+    kind = forms.ChoiceField(choices=Endpoint.Kind.choices, label=gettext_lazy("Who sends"))
     name = forms.CharField(
+        label=gettext_lazy("Name"),
         max_length=120,
         widget=forms.TextInput(attrs={"dir": "auto", "autocomplete": "off", "placeholder": "Payments on GitHub"}),
     )
     secret = forms.CharField(
+        label=gettext_lazy("Secret"),
         required=False,
         max_length=500,
         widget=forms.TextInput(attrs={"autocomplete": "off", "class": "mono"}),
-        help_text="For Slack: the app's signing secret. Elsewhere leave it empty to have one made.",
+        help_text=gettext_lazy("For Slack: the app's signing secret. Elsewhere leave it empty to have one made."),
     )
     method = forms.ChoiceField(
         required=False,
-        label="How it proves itself",
+        label=gettext_lazy("How it proves itself"),
         choices=[
-            ("", "The usual way of its kind"),
-            ("standard", "Standard Webhooks: a signature over id, time and body"),
-            ("hmac", "A hash of the body (HMAC-SHA256) in a header"),
+            ("", gettext_lazy("The usual way of its kind")),
+            ("standard", gettext_lazy("Standard Webhooks: a signature over id, time and body")),
+            ("hmac", gettext_lazy("A hash of the body (HMAC-SHA256) in a header")),
         ],
-        help_text="GitHub and Slack have their own way. Any other sends the secret as a bearer, unless you choose.",
+        help_text=gettext_lazy(
+            "GitHub and Slack have their own way. Any other sends the secret as a bearer, unless you choose."
+        ),
     )
     header = forms.CharField(
         required=False,
         max_length=61,
-        label="Header of the hash",
+        label=gettext_lazy("Header of the hash"),
         widget=forms.TextInput(attrs={"class": "mono", "placeholder": "X-Signature-256", "autocomplete": "off"}),
     )
     before = forms.CharField(
         required=False,
         max_length=20,
-        label="What stands before the hash",
+        label=gettext_lazy("What stands before the hash"),
         widget=forms.TextInput(attrs={"class": "mono", "placeholder": "sha256=", "autocomplete": "off"}),
     )
 
@@ -142,7 +162,9 @@ class EndpointForm(forms.Form):
 class MapForm(forms.Form):
     """The name of an endpoint and, of a generic one, where in its bodies the fields stand."""
 
-    name = forms.CharField(max_length=120, widget=forms.TextInput(attrs={"dir": "auto", "autocomplete": "off"}))
+    name = forms.CharField(
+        label=gettext_lazy("Name"), max_length=120, widget=forms.TextInput(attrs={"dir": "auto", "autocomplete": "off"})
+    )
 
     def __init__(self, said: Mapping[str, Any] | None, endpoint: Endpoint) -> None:
         initial = {"name": endpoint.name} | {f"map_{name}": path for name, path in endpoint.field_map.items()}

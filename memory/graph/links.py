@@ -6,6 +6,7 @@ from typing import Final
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory.graph import steps
 from memory.graph.models import Link, Thread
@@ -39,7 +40,7 @@ def add(thread: Thread, to: Target, *, kind: str, made_by: str, because_of: str 
     comes back as it is, with `removed_at`. Raises Conflict for a link of a thread to itself.
     """
     if to.thread and to.thread.pk == thread.pk:
-        raise Conflict("link_to_itself", "A thread does not link to itself.", thread.public_id)
+        raise Conflict("link_to_itself", gettext("A thread does not link to itself."), thread.public_id)
     steps.lock([thread, *([to.thread] if to.thread else [])])
     old = _rows(thread, to).filter(kind=kind).select_for_update().first()
     if old is not None:

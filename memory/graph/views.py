@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory.graph import edits, fields, forms, hops, lookup, parts, payloads, reached, shown, workers
@@ -85,7 +86,7 @@ def thread_edit(request: TenantRequest, slug: str, public_id: str) -> HttpRespon
     form = forms.ThreadForm(_typed(request) if request.method == "POST" else None, initial=initial)
     if request.method == "POST" and form.is_valid():
         edits.edit(edited, form.wanted(), by=request.actor)
-        messages.success(request, "Saved.")
+        messages.success(request, gettext("Saved."))
         return redirect("thread", slug, public_id)
     status = 422 if request.method == "POST" else 200
     return render(request, "graph/thread_edit.html", {"thread": edited, "form": form}, status=status)
@@ -240,7 +241,7 @@ def worker_report(request: TenantRequest, slug: str, public_id: str) -> HttpResp
     """The whole report, to keep."""
     raw = workers.report_of(lookup.worker(request.tenant, public_id))
     if raw is None:
-        raise Problem(404, "no_report", "The worker has not reported yet.")
+        raise Problem(404, "no_report", gettext("The worker has not reported yet."))
     response = HttpResponse(raw, content_type="text/markdown; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{public_id}.md"'
     return response

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
+from django.utils.translation import gettext
 
 from memory.notes import paths, signing, skills
 
@@ -94,16 +95,18 @@ def read(raw: bytes) -> Bundle:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
             contents = dict(_contents(archive))
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, OSError, EOFError) as error:
-        raise InvalidBundle("not_a_zip", f"Send a zip archive of .md files: {str(error)[:120]}.") from None
+        raise InvalidBundle(
+            "not_a_zip", gettext("Send a zip archive of .md files: %(error)s.") % {"error": str(error)[:120]}
+        ) from None
     except (ValueError, OverflowError) as error:
         if isinstance(error, InvalidBundle):
             raise
-        raise InvalidBundle("not_a_zip", "Send a zip archive of .md files; this one is damaged.") from None
+        raise InvalidBundle("not_a_zip", gettext("Send a zip archive of .md files; this one is damaged.")) from None
     except Exception as error:
         # The errors of zlib, lzma and struct have no common base, and are what a damaged archive raises.
         if type(error).__module__ not in ("zlib", "_lzma", "struct"):
             raise
-        raise InvalidBundle("not_a_zip", "Send a zip archive of .md files; this one is damaged.") from None
+        raise InvalidBundle("not_a_zip", gettext("Send a zip archive of .md files; this one is damaged.")) from None
     manifest, signature = _manifest(contents.pop(MANIFEST, None))
     return Bundle(tuple(_files(contents, manifest)), signature)
 
@@ -113,8 +116,11 @@ def _contents(archive: zipfile.ZipFile) -> Iterator[tuple[str, bytes]]:
     if len(entries) > MAX_FILES + 1:
         raise InvalidBundle(
             "too_many_files",
-            f"An archive may hold {MAX_FILES:,} files, and this one has {len(entries):,}. Split it, or keep a folder in"
-            " step with `manage.py sync_notes` on the server.",
+            gettext(
+                "An archive may hold %(max_files)s files, and this one has %(entries)s. Split it, or keep a folder in"
+                " step with `manage.py sync_notes` on the server."
+            )
+            % {"max_files": format(MAX_FILES, ","), "entries": format(len(entries), ",")},
         )
     seen: set[str] = set()
     left = MAX_TOTAL
@@ -122,13 +128,20 @@ def _contents(archive: zipfile.ZipFile) -> Iterator[tuple[str, bytes]]:
         check_name(entry.orig_filename, entry.filename)
         kind = stat.S_IFMT(entry.external_attr >> 16)
         if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
-            raise InvalidBundle("not_a_file", f"{entry.filename[:100]} is a link or a device; archive the file itself.")
+            raise InvalidBundle(
+                "not_a_file",
+                gettext("%(filename)s is a link or a device; archive the file itself.")
+                % {"filename": entry.filename[:100]},
+            )
         if entry.is_dir():
             continue
         if entry.flag_bits & 1:
-            raise InvalidBundle("encrypted", "The archive is encrypted; send it without a password.")
+            raise InvalidBundle("encrypted", gettext("The archive is encrypted; send it without a password."))
         if (key := paths.path_key(entry.filename)) in seen:
-            raise InvalidBundle("case_collision", f"{entry.filename[:100]} is in it twice, in two spellings.")
+            raise InvalidBundle(
+                "case_collision",
+                gettext("%(filename)s is in it twice, in two spellings.") % {"filename": entry.filename[:100]},
+            )
         seen.add(key)
         content = _bounded(archive, entry, min(left, MAX_MANIFEST if entry.filename == MANIFEST else MAX_FILE))
         left -= len(content)
@@ -156,7 +169,10 @@ def check_name(*names: str) -> None:
     for name in names:
         parts = name.replace("\\", "/").split("/")
         if "\\" in name or "\0" in name or name.startswith("/") or ".." in parts or ":" in parts[0]:
-            raise InvalidBundle("path_escape", f"{name[:100]!r} leaves the archive's own folder; nothing was taken in.")
+            raise InvalidBundle(
+                "path_escape",
+                gettext("%(name)s leaves the archive's own folder; nothing was taken in.") % {"name": repr(name[:100])},
+            )
 
 
 def _manifest(raw: bytes | None) -> tuple[dict[str, dict[str, str]], str]:
@@ -183,15 +199,21 @@ def _files(contents: dict[str, bytes], manifest: dict[str, dict[str, str]]) -> I
     seen: dict[str, str] = {}
     for name, content in sorted(contents.items()):
         if not name.casefold().endswith(".md"):
-            raise InvalidBundle("not_markdown", f"{name[:100]} is no .md file; an archive of notes holds nothing else.")
+            raise InvalidBundle(
+                "not_markdown",
+                gettext("%(name)s is no .md file; an archive of notes holds nothing else.") % {"name": name[:100]},
+            )
         try:
             text = content.decode()
         except UnicodeDecodeError:
-            raise InvalidBundle("not_utf8", f"{name[:100]} is not UTF-8.") from None
+            raise InvalidBundle("not_utf8", gettext("%(name)s is not UTF-8.") % {"name": name[:100]}) from None
         known = manifest.get(name)
         path, text = _note(name, text, known["path"] if known else "")
         if path.key in seen:
-            raise InvalidBundle("case_collision", f"{name[:100]} and {seen[path.key][:100]} are one note.")
+            raise InvalidBundle(
+                "case_collision",
+                gettext("%(name)s and %(seen)s are one note.") % {"name": name[:100], "seen": seen[path.key][:100]},
+            )
         seen[path.key] = name
         yield File(path, text, known["sha256"] if known else None)
 

@@ -5,6 +5,7 @@ from typing import Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
 from memory.notes import discussing, news
@@ -13,14 +14,27 @@ from memory.tenants import outgoing
 from memory.tenants.access import TenantRequest, needs
 
 KINDS: Final = {
-    "review": ("A proposal waits for your review", "For reviewers, and for whom a rule names as approver."),
-    "assigned": ("A proposal is given to you", "When somebody else gives it to you, not when you take it."),
+    "review": (
+        gettext_lazy("A proposal waits for your review"),
+        gettext_lazy("For reviewers, and for whom a rule names as approver."),
+    ),
+    "assigned": (
+        gettext_lazy("A proposal is given to you"),
+        gettext_lazy("When somebody else gives it to you, not when you take it."),
+    ),
     "comment": (
-        "Somebody comments",
-        "On what you proposed, are given, have commented on, or where the comment names you by @ and your handle.",
+        gettext_lazy("Somebody comments"),
+        gettext_lazy(
+            "On what you proposed, are given, have commented on, or where the comment names you by @ and your handle."
+        ),
     ),
 }
-PACES: Final = {"now": "At once", "hourly": "Hourly digest", "daily": "Daily digest", "never": "Never"}
+PACES: Final = {
+    "now": gettext_lazy("At once"),
+    "hourly": gettext_lazy("Hourly digest"),
+    "daily": gettext_lazy("Daily digest"),
+    "never": gettext_lazy("Never"),
+}
 
 
 @require_POST
@@ -72,7 +86,7 @@ def choices(request: TenantRequest, slug: str) -> HttpResponse:
         except news.InvalidChoice as why:
             context["problem"] = str(why)
         else:
-            messages.success(request, "Saved. What waits already follows it.")
+            messages.success(request, gettext("Saved. What waits already follows it."))
             return redirect("news", slug)
     rows = [(row, *KINDS[row.kind]) for row in news.chosen(request.member)]
     context |= {

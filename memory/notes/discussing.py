@@ -6,6 +6,7 @@ from typing import Final
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory import redact
 from memory.notes import news, reach
@@ -41,7 +42,7 @@ def comment(proposal: Proposal, text: str, *, by: Actor) -> Comment:
     access.require(by, "note.comment")
     said = redact.clean_text(text.replace("\r\n", "\n").strip()).value[:MAX_COMMENT]
     if not said:
-        raise NoWords("Write something first.")
+        raise NoWords(gettext("Write something first."))
     if by.member_pk is None or by.kind != "member":
         raise access.Refused("note.comment")
     with transaction.atomic():
@@ -100,7 +101,7 @@ def assign(proposal: Proposal, handle: str, *, by: Actor) -> None:
     if handle:
         whose = next((one for one in candidates(proposal.note) if one.handle == handle), None)
         if whose is None or not reach.proposals(str(whose.pk)).filter(pk=proposal.pk).exists():
-            raise NotTheirs("Choose somebody of the team who may work on this note.")
+            raise NotTheirs(gettext("Choose somebody of the team who may work on this note."))
     else:
         whose = None
     with transaction.atomic():

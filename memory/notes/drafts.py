@@ -10,6 +10,7 @@ from typing import Final
 
 from django.db.models import F, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory import redact
 from memory.notes.frontmatter import PERSON_NOTE_BYTES
@@ -58,7 +59,10 @@ class Kept:
 def keep(typed: Typed, *, note: Note | None, seen: Seen, by: Actor) -> Kept:
     """Save what was typed. The latest 30 drafts of a member stay. Raises TooLong, Refused."""
     if len(typed.text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        raise TooLong(f"The text is longer than {MAX_BYTES // 1024} KB, so no draft of it is kept.")
+        raise TooLong(
+            gettext("The text is longer than %(max_bytes)s KB, so no draft of it is kept.")
+            % {"max_bytes": MAX_BYTES // 1024}
+        )
     clean = redact.clean_text(typed.text)
     said = {
         "text": clean.value,

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
 from memory.notes import drafts, editing, fields, reading, review, rules, shown
@@ -17,7 +18,7 @@ from memory.notes.preview import Preview, preview
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs
 
-MODES = {"form": "Fields", "raw": "Raw text"}
+MODES = {"form": gettext_lazy("Fields"), "raw": gettext_lazy("Raw text")}
 
 
 @require_http_methods(["GET", "POST"])
@@ -148,7 +149,7 @@ def named(found: Iterable[Autosaved]) -> list[Autosaved]:
     rows = list(found)
     for row in rows:
         document, _ = editing.checked(row.text)
-        row.label = row.path or document.field("title") or "A note without a name"  # type: ignore[attr-defined]
+        row.label = row.path or document.field("title") or gettext("A note without a name")  # type: ignore[attr-defined]
     return rows
 
 
@@ -166,7 +167,7 @@ def save(request: TenantRequest, sheet: Sheet) -> HttpResponse:
         return both(request, sheet)
     drafts.done(sheet.seen, by=request.actor)
     if made.waits_for_two:
-        messages.info(request, "By the rule of this path others decide too, so your text waits as a proposal.")
+        messages.info(request, gettext("By the rule of this path others decide too, so your text waits as a proposal."))
     if made.proposal:
         return redirect("proposal", request.tenant.slug, made.proposal.public_id)
     if made.note:
@@ -245,7 +246,7 @@ def note_draft_discard(request: TenantRequest, slug: str, public_id: str) -> Htt
         raise Http404
     note = gone.note
     gone.delete()
-    messages.success(request, "The draft is gone.")
+    messages.success(request, gettext("The draft is gone."))
     if note is None:
         return redirect("note_new", slug)
     return redirect("note_edit", slug, note.public_id)

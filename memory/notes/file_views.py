@@ -6,6 +6,7 @@ from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods
 
 from memory.notes import bundle, exporting, importing, reach
@@ -17,25 +18,28 @@ from memory.tenants.proof import always_recently
 from memory.tenants.rls import Work
 
 LAYOUTS: Final = {
-    "markdown": ("Markdown", "One file a note, in the folders of its path"),
-    "skills": ("Skills", "A folder with a SKILL.md for each note, as Claude Code and Codex read them"),
-    "memories": ("Memory tool", "The /memories folder of Anthropic's memory tool"),
+    "markdown": (gettext_lazy("Markdown"), gettext_lazy("One file a note, in the folders of its path")),
+    "skills": (
+        gettext_lazy("Skills"),
+        gettext_lazy("A folder with a SKILL.md for each note, as Claude Code and Codex read them"),
+    ),
+    "memories": (gettext_lazy("Memory tool"), gettext_lazy("The /memories folder of Anthropic's memory tool")),
 }
 # What became of a file, the pressing ones first: the word on the page, and its colour.
 OUTCOMES: Final = {
-    "failed": ("Not stored, bring it again", "bad"),
-    "refused": ("Left out", "bad"),
-    "conflict": ("Conflict, proposed", "warn"),
-    "proposed": ("Proposed", "accent"),
-    "merged": ("Merged", "good"),
-    "updated": ("Updated", "good"),
-    "created": ("New", "good"),
-    "unchanged": ("As it was", ""),
+    "failed": (gettext_lazy("Not stored, bring it again"), "bad"),
+    "refused": (gettext_lazy("Left out"), "bad"),
+    "conflict": (gettext_lazy("Conflict, proposed"), "warn"),
+    "proposed": (gettext_lazy("Proposed"), "accent"),
+    "merged": (gettext_lazy("Merged"), "good"),
+    "updated": (gettext_lazy("Updated"), "good"),
+    "created": (gettext_lazy("New"), "good"),
+    "unchanged": (gettext_lazy("As it was"), ""),
 }
 SIGNATURES: Final = {
-    "valid": "It was exported and signed here.",
-    "other": "It is signed by another installation's key.",
-    "none": "It is not signed.",
+    "valid": gettext_lazy("It was exported and signed here."),
+    "other": gettext_lazy("It is signed by another installation's key."),
+    "none": gettext_lazy("It is not signed."),
 }
 MOST_SHOWN: Final = 200
 
@@ -49,14 +53,16 @@ def note_files(request: TenantRequest, slug: str) -> HttpResponse:
     require(request.actor, "note.propose")
     files: list[UploadedFile] = request.FILES.getlist("files")
     if not files:
-        return shown(request, {"problem": "Choose a zip of notes, or markdown files."}, status=422)
+        return shown(request, {"problem": gettext("Choose a zip of notes, or markdown files.")}, status=422)
     if sum(file.size or 0 for file in files) > settings.MAX_BODY_BYTES:
-        return shown(request, {"problem": "That is more than 32 MB; bring it in by parts."}, status=422)
+        return shown(request, {"problem": gettext("That is more than 32 MB; bring it in by parts.")}, status=422)
     into = importing.Space(request.tenant, the_space(request, request.POST.get("space", "")).member, request.actor)
     try:
         items, signatures = brought(files, into, request.work)
     except bundle.InvalidBundle as refused:
-        return shown(request, {"problem": f"Nothing was taken in. {refused}"}, status=422)
+        return shown(
+            request, {"problem": gettext("Nothing was taken in. %(refused)s") % {"refused": refused}}, status=422
+        )
     order = list(OUTCOMES)
     items.sort(key=lambda one: (order.index(one.outcome), one.path))
     counts = importing.counts(items)
@@ -78,17 +84,20 @@ def brought(files: list[UploadedFile], into: importing.Space, work: Work) -> tup
     read = [(file.name or "", file.read()) for file in files]
     archives = [bundle.read(raw) for name, raw in read if not importing.is_foreign(name)]
     if sum(len(archive.files) for archive in archives) > bundle.MAX_FILES:
-        raise bundle.InvalidBundle("too_many_files", f"Bring {bundle.MAX_FILES:,} notes at a time, not more.")
+        raise bundle.InvalidBundle(
+            "too_many_files",
+            gettext("Bring %(max_files)s notes at a time, not more.") % {"max_files": format(bundle.MAX_FILES, ",")},
+        )
     items = [one for archive in archives for one in importing.take(archive, into, work)]
     items += importing.take_all_foreign([one for one in read if importing.is_foreign(one[0])], into, work)
-    return items, [SIGNATURES[archive.signature] for archive in archives]
+    return items, [str(SIGNATURES[archive.signature]) for archive in archives]
 
 
 def shown(request: TenantRequest, context: dict[str, Any], *, status: int = 200) -> HttpResponse:
     handle = request.member.handle if request.member else ""
     spaces = [
-        (reach.TEAM, "The team's notes"),
-        *([(f"{reach.PRIVATE}{handle}", "Only my own notes")] if handle else []),
+        (reach.TEAM, gettext("The team's notes")),
+        *([(f"{reach.PRIVATE}{handle}", gettext("Only my own notes"))] if handle else []),
     ]
     context |= {"spaces": spaces, "layouts": [(name, *words) for name, words in LAYOUTS.items()]}
     if pages.wants_piece(request):

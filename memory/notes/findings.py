@@ -7,6 +7,7 @@ from typing import Final
 
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from memory import redact
 from memory.notes import reach
@@ -19,11 +20,14 @@ from memory.tenants.models import Tenant
 
 # Kind -> what a label says, and what the page says above the list.
 LABELS: Final = {
-    "contradiction": ("Contradiction", "Two notes can't both be right"),
-    "near_duplicate": ("Nearly the same", "Two notes say the same"),
-    "stale_file": ("File changed", "The file that a note rests on reads otherwise now"),
-    "too_long": ("Too long", "A note is told whole or not at all: short ones fit more often"),
-    "untold": ("Told to nobody", "No session was told it for a long time"),
+    "contradiction": (gettext_noop("Contradiction"), gettext_noop("Two notes can't both be right")),
+    "near_duplicate": (gettext_noop("Nearly the same"), gettext_noop("Two notes say the same")),
+    "stale_file": (gettext_noop("File changed"), gettext_noop("The file that a note rests on reads otherwise now")),
+    "too_long": (
+        gettext_noop("Too long"),
+        gettext_noop("A note is told whole or not at all: short ones fit more often"),
+    ),
+    "untold": (gettext_noop("Told to nobody"), gettext_noop("No session was told it for a long time")),
 }
 MOST_WORDS: Final = 500
 

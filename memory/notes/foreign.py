@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from django.utils.translation import gettext
+
 from memory.notes import frontmatter, paths
 
 ENDINGS: Final = (".md", ".mdc")
@@ -61,7 +63,7 @@ def path_of(parts: tuple[str, ...], *, base: str) -> str:
 def text_of(raw: bytes) -> str:
     """The text of the note. Raises Unreadable."""
     if len(raw) > MAX_BYTES:
-        raise Unreadable(f"{len(raw):,} bytes are too long for a note; split it.")
+        raise Unreadable(gettext("%(raw)s bytes are too long for a note; split it.") % {"raw": format(len(raw), ",")})
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory.notes import blame, keeping, moving, paths, private, reading, reporting, review, rules, undoing
@@ -14,9 +15,11 @@ from memory.notes.showing import proposed_instead
 from memory.tenants.access import TenantRequest, needs, require
 
 MODE_WORDS = {
-    "auto": "Let in by itself what a member proposes, and what two people typed word by word; the rest waits",
-    "review": "A person decides on every change",
-    "locked": "Nobody changes it, agents and dreams may not even propose",
+    "auto": gettext_lazy(
+        "Let in by itself what a member proposes, and what two people typed word by word; the rest waits"
+    ),
+    "review": gettext_lazy("A person decides on every change"),
+    "locked": gettext_lazy("Nobody changes it, agents and dreams may not even propose"),
 }
 HITS_SHOWN = 50
 
@@ -34,7 +37,7 @@ def rule_list(request: TenantRequest, slug: str) -> HttpResponse:
             if "try" not in request.POST:
                 known = the_rule(request, request.POST["rule"]) if request.POST.get("rule") else None
                 rules.save(request.tenant, wanted, by=request.actor, rule=known)
-                messages.success(request, f"The rule for {wanted.glob} holds from now on.")
+                messages.success(request, gettext("The rule for %(glob)s holds from now on.") % {"glob": wanted.glob})
                 return redirect("rules", slug)
             hits = rules.hits(request.tenant, wanted.glob)
             context |= {"hits": hits[:HITS_SHOWN], "hit_count": len(hits), "is_tried": True}
@@ -89,7 +92,7 @@ def proposal_undo(request: TenantRequest, slug: str, public_id: str) -> HttpResp
     except undoing.TooLate as late:
         messages.error(request, str(late))
     else:
-        messages.success(request, "Taken back. The proposal waits again.")
+        messages.success(request, gettext("Taken back. The proposal waits again."))
     return redirect("proposal", slug, public_id)
 
 
@@ -106,7 +109,7 @@ def note_keep(request: TenantRequest, slug: str, public_id: str) -> HttpResponse
     try:
         until = keeping.end_of(said) if said else None
     except ValueError:
-        messages.error(request, "Say the last day as a date, such as 2027-01-31; leave it empty for no end.")
+        messages.error(request, gettext("Say the last day as a date, such as 2027-01-31; leave it empty for no end."))
         return redirect("note", slug, public_id)
     change = keeping.Kept(bool(request.POST.get("lock")), bool(request.POST.get("pin")), until)
     keeping.keep(kept, change, by=request.actor)
@@ -128,7 +131,7 @@ def note_move(request: TenantRequest, slug: str, public_id: str) -> HttpResponse
     except moving.PathTaken as refused:
         messages.error(request, str(refused))
     else:
-        messages.success(request, "Moved. The old path leads here.")
+        messages.success(request, gettext("Moved. The old path leads here."))
     return redirect("note", slug, public_id)
 
 

@@ -1,6 +1,7 @@
 """Another path for a note. The old one leads to it from then on, in addresses and in other notes' links."""
 
 from django.db import transaction
+from django.utils.translation import gettext
 
 from memory.notes import paths, rules
 from memory.notes.holding import live, locked, require_may
@@ -33,11 +34,16 @@ def require_free(note: Note, target: paths.NotePath) -> None:
     other = there.exclude(pk=note.pk).first()
     if other is not None:
         what = "There is a note" if live(other) else "A note was deleted or is proposed"
-        raise PathTaken(f"{what} at {target.shown} already. Choose another path.")
+        raise PathTaken(
+            gettext("%(what)s at %(shown)s already. Choose another path.") % {"what": what, "shown": target.shown}
+        )
     if note.member_id is None:
         rule = rules.at(str(note.tenant_id), target.key)
         if rule.mode == "locked":
-            raise rules.Locked(f"The rule {rule.glob} locks {target.shown}. Choose another path.")
+            raise rules.Locked(
+                gettext("The rule %(glob)s locks %(shown)s. Choose another path.")
+                % {"glob": rule.glob, "shown": target.shown}
+            )
 
 
 def apply(note: Note, target: paths.NotePath, *, by: Actor) -> None:

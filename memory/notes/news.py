@@ -14,6 +14,7 @@ from typing import Final
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory.notes import news_words, reach, rules
 from memory.notes.holding import may
@@ -83,7 +84,7 @@ def choose(member: Member, wanted: dict[tuple[str, str], str], *, by: Actor) -> 
     if str(member.pk) != by.member_pk:
         raise access.Refused("news.choose")
     if any(kind not in KINDS or way not in CHANNELS or pace not in PACES for (kind, way), pace in wanted.items()):
-        raise InvalidChoice("Choose one of the paces that the page offers.")
+        raise InvalidChoice(gettext("Choose one of the paces that the page offers."))
     before = {(row.kind, way): getattr(row, way) for row in chosen(member) for way in CHANNELS}
     changed = {key: pace for key, pace in wanted.items() if before[key] != pace}
     for (kind, way), pace in changed.items():

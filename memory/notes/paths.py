@@ -6,6 +6,8 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 
+from django.utils.translation import gettext
+
 from memory import redact
 
 FAMILIES = ("profile", "tools", "project", "general")
@@ -60,7 +62,11 @@ def clean_path(raw: str) -> NotePath:
     shown = "/".join(segments)
     key = path_key(shown)
     if max(len(shown), len(key)) > MAX_LENGTH:
-        raise InvalidPath("too_long", f"Shorten the path to {MAX_LENGTH} characters; it has {len(shown)}.")
+        raise InvalidPath(
+            "too_long",
+            gettext("Shorten the path to %(max_length)s characters; it has %(shown)s.")
+            % {"max_length": MAX_LENGTH, "shown": len(shown)},
+        )
     return NotePath(shown=shown, key=key)
 
 
@@ -104,18 +110,22 @@ def _owner(path: NotePath, wanted: str) -> str | None:
 
 def _refuse_escapes(text: str) -> None:
     if not text.strip():
-        raise InvalidPath("empty", "Give a path such as tools/bash/flags.md.")
+        raise InvalidPath("empty", gettext("Give a path such as tools/bash/flags.md."))
     if len(text) > 4 * MAX_LENGTH:
-        raise InvalidPath("too_long", f"Shorten the path to {MAX_LENGTH} characters; it has {len(text)}.")
+        raise InvalidPath(
+            "too_long",
+            gettext("Shorten the path to %(max_length)s characters; it has %(text)s.")
+            % {"max_length": MAX_LENGTH, "text": len(text)},
+        )
     # U+FFFD is what stands for a character that could not be read: nobody can type such a path.
     if "\ufffd" in text or any(unicodedata.category(char) in _INVISIBLE for char in text):
-        raise InvalidPath("invisible_character", "Remove control and invisible characters from the path.")
+        raise InvalidPath("invisible_character", gettext("Remove control and invisible characters from the path."))
     if "\\" in text:
-        raise InvalidPath("backslash", "Write the path with forward slashes.")
+        raise InvalidPath("backslash", gettext("Write the path with forward slashes."))
     if _ENCODED.search(text):
-        raise InvalidPath("encoded", "Write the characters themselves, not %-codes.")
+        raise InvalidPath("encoded", gettext("Write the characters themselves, not %-codes."))
     if text.startswith("/"):
-        raise InvalidPath("absolute", "Leave out the leading slash: tools/bash/flags.md.")
+        raise InvalidPath("absolute", gettext("Leave out the leading slash: tools/bash/flags.md."))
     if _WINDOWS_FORBIDDEN.search(text):
         raise InvalidPath("forbidden_character", 'Leave out drive letters and the characters < > : " | ? *')
 
@@ -126,17 +136,25 @@ def _refuse_segment(segment: str) -> None:
     if segment != segment.strip() or segment.endswith("."):
         raise InvalidPath("edges", f"No segment may start or end with a space or end with a dot: {segment[:20]!r}")
     if segment.casefold().split(".", 1)[0].rstrip() in _WINDOWS_DEVICES:
-        raise InvalidPath("reserved_name", f"{segment[:20]} is a device name on Windows; choose another name.")
+        raise InvalidPath(
+            "reserved_name",
+            gettext("%(segment)s is a device name on Windows; choose another name.") % {"segment": segment[:20]},
+        )
     if len(segment) > MAX_SEGMENT or len(segment.encode()) > MAX_SEGMENT_BYTES:
         limits = f"{MAX_SEGMENT} characters and {MAX_SEGMENT_BYTES} bytes"
-        raise InvalidPath("segment_too_long", f"Shorten {segment[:20]}… to {limits}.")
+        raise InvalidPath(
+            "segment_too_long",
+            gettext("Shorten %(segment)s… to %(limits)s.") % {"segment": segment[:20], "limits": limits},
+        )
 
 
 def _refuse_lookalikes(text: str) -> None:
     """Full-width dots and slashes are plain ones to some file systems and tools: `．．` is the folder above."""
     plain = unicodedata.normalize("NFKC", text)
     if plain.count("/") != text.count("/") or "\\" in plain or _ENCODED.search(plain):
-        raise InvalidPath("lookalike", "Write slashes and percent signs as plain characters, not as look-alikes.")
+        raise InvalidPath(
+            "lookalike", gettext("Write slashes and percent signs as plain characters, not as look-alikes.")
+        )
     for segment in plain.split("/"):
         if segment not in ("", "."):
             _refuse_segment(segment)
@@ -144,15 +162,21 @@ def _refuse_lookalikes(text: str) -> None:
 
 def _refuse_secrets(text: str) -> None:
     if redact.has_secret(text):
-        raise InvalidPath("secret", "This path looks like it holds a secret. Choose a name without it.")
+        raise InvalidPath("secret", gettext("This path looks like it holds a secret. Choose a name without it."))
 
 
 def _refuse_shape(segments: list[str]) -> None:
     if not segments or segments[0].casefold() not in FAMILIES or len(segments) < 2:
         raise InvalidPath("unknown_family", f"Start the path with one of {', '.join(f'{name}/' for name in FAMILIES)}")
     if not segments[-1].casefold().endswith(".md"):
-        raise InvalidPath("not_markdown", "End the path with .md.")
+        raise InvalidPath("not_markdown", gettext("End the path with .md."))
     if any(segment.casefold().endswith(".md") for segment in segments[:-1]):
-        raise InvalidPath("folder_like_note", "Only the last level ends in .md: a folder must not pass for a note.")
+        raise InvalidPath(
+            "folder_like_note", gettext("Only the last level ends in .md: a folder must not pass for a note.")
+        )
     if len(segments) > MAX_LEVELS:
-        raise InvalidPath("too_deep", f"Use at most {MAX_LEVELS} levels; this path has {len(segments)}.")
+        raise InvalidPath(
+            "too_deep",
+            gettext("Use at most %(max_levels)s levels; this path has %(segments)s.")
+            % {"max_levels": MAX_LEVELS, "segments": len(segments)},
+        )

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import Case, Count, IntegerField, Max, Min, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
+from django.utils.translation import gettext, gettext_noop
 
 from memory.events.models import Event, Session
 from memory.events.reading import asked
@@ -19,7 +20,7 @@ from memory.notes.models import Comment, Note, Proposal, Revision, Source, Tombs
 from memory.notes.publish import title_of
 from memory.tenants.access import Actor
 
-LEVELS = {"high": "High risk", "medium": "Medium risk", "low": "Low risk"}
+LEVELS = {"high": gettext_noop("High risk"), "medium": gettext_noop("Medium risk"), "low": gettext_noop("Low risk")}
 MOST_SOURCES = 60
 MOST_DELETED = 100
 RISK = Case(
@@ -81,7 +82,7 @@ def groups(
         if counts[level] and risk in ("", name):
             of_level: Any = queue(by)
             rows = _behind(of_level.filter(mine, risk=level), after)
-            found.append(Group(name, label, titled(rows[:most]), counts[level]))
+            found.append(Group(name, gettext(label), titled(rows[:most]), counts[level]))
     return found
 
 

@@ -3,6 +3,7 @@
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory import redact
 from memory.notes import reach
@@ -27,7 +28,7 @@ def report(note: Note, *, reason: str, by: Actor) -> tuple[NoteReport, bool]:
     access.require(by, "note.propose")
     said = redact.brief(reason.strip(), MAX_REASON)
     if not said:
-        raise NoReason("Say what is wrong with the note, and how you know.")
+        raise NoReason(gettext("Say what is wrong with the note, and how you know."))
     with transaction.atomic():
         note = locked(note)
         assert note.current is not None, "only approved notes are reported"  # noqa: S101

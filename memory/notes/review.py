@@ -10,6 +10,7 @@ from typing import Final
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory import redact
 from memory.notes import lines, moving, news, paths, risks, rules, texts
@@ -151,9 +152,9 @@ def write(
 def revert(note: Note, *, to: Revision, by: Actor) -> Revision:
     """A new revision with the bytes of an old one. A deleted note comes back. Raises Refused, ValueError."""
     if str(to.note_id) != str(note.pk):
-        raise ValueError("The revision is of another note.")
+        raise ValueError(gettext("The revision is of another note."))
     if to.blanked_at is not None:
-        raise ValueError("The words of this revision were taken out.")
+        raise ValueError(gettext("The words of this revision were taken out."))
     with transaction.atomic():
         note = locked(note)
         require_may(by, "note.revert", note)
@@ -243,7 +244,9 @@ def _is_first(proposal: Proposal, by: Actor, text: str | None) -> bool:
     if proposal.seen_by_id is not None and text is None:
         return False
     if text is not None:
-        raise rules.NeedsTwo("Two people decide here: propose your text as a change of its own, and another approves.")
+        raise rules.NeedsTwo(
+            gettext("Two people decide here: propose your text as a change of its own, and another approves.")
+        )
     Proposal.objects.open().filter(pk=proposal.pk).update(seen_by_id=by.member_pk)
     audit.record(by, "note.approve", proposal.public_id, after="first of two")
     return True

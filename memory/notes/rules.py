@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
+from django.utils.translation import gettext
+
 from memory.notes import paths
 from memory.notes.models import Note, Rule
 from memory.problems import Problem
@@ -121,7 +123,7 @@ def require_open(note: Note, target: str = "") -> Verdict:
     found = verdict(note, target)
     if found.mode == "locked":
         whose = "The note is locked" if note.is_locked else f"The rule {found.glob} locks this path"
-        raise Locked(f"{whose}. A person has to unlock it before anybody changes it.")
+        raise Locked(gettext("%(whose)s. A person has to unlock it before anybody changes it.") % {"whose": whose})
     return found
 
 
@@ -129,9 +131,14 @@ def require_one(note: Note, by: Actor, target: str = "") -> None:
     """Raises Locked, and NeedsTwo where this person alone may not change the note."""
     found = require_open(note, target)
     if found.four_eyes:
-        raise NeedsTwo("Two people decide on changes of this note: propose the change, and another approves it.")
+        raise NeedsTwo(
+            gettext("Two people decide on changes of this note: propose the change, and another approves it.")
+        )
     if not found.lets_decide(by):
-        raise NeedsTwo(f"The rule {found.glob or '**'} names who approves here: propose the change, and they decide.")
+        raise NeedsTwo(
+            gettext("The rule %(glob)s names who approves here: propose the change, and they decide.")
+            % {"glob": found.glob or "**"}
+        )
 
 
 def hits(tenant: Tenant, glob: str) -> list[Note]:
@@ -146,11 +153,14 @@ def check_glob(glob: str) -> str:
     text = glob.strip()
     head = text.split("/", 1)[0].casefold()
     if not text or len(text) > MAX_GLOB or "\0" in text or "\\" in text or ".." in text or text.startswith("/"):
-        raise InvalidRule("Write a glob such as tools/** or project/payments/*.md, without a leading slash.")
+        raise InvalidRule(gettext("Write a glob such as tools/** or project/payments/*.md, without a leading slash."))
     if text.count("*") > 12 or "***" in text:
-        raise InvalidRule("Use ** for any folders and * within a level, at most twelve stars in all.")
+        raise InvalidRule(gettext("Use ** for any folders and * within a level, at most twelve stars in all."))
     if "*" not in head and "?" not in head and head not in paths.FAMILIES:
-        raise InvalidRule(f"No path starts with {head}/: use {', '.join(f'{name}/' for name in paths.FAMILIES)} or **.")
+        raise InvalidRule(
+            gettext("No path starts with %(head)s/: use %(known)s or **.")
+            % {"head": head, "known": ", ".join(f"{name}/" for name in paths.FAMILIES)}
+        )
     return text
 
 
@@ -159,13 +169,13 @@ def save(tenant: Tenant, wanted: Wanted, *, by: Actor, rule: Rule | None = None)
     access.require(by, "rule.manage")
     glob = check_glob(wanted.glob)
     if wanted.mode not in MODES:
-        raise InvalidRule("Choose auto, review or locked.")
+        raise InvalidRule(gettext("Choose auto, review or locked."))
     _check_approvers(tenant, wanted.approvers)
     others = [one for one in listed(tenant) if rule is None or one.pk != rule.pk]
     if any(paths.path_key(one.glob) == paths.path_key(glob) for one in others):
-        raise InvalidRule(f"There is a rule for {glob} already: change that one.")
+        raise InvalidRule(gettext("There is a rule for %(glob)s already: change that one.") % {"glob": glob})
     if len(others) >= MOST_RULES:
-        raise InvalidRule(f"A team has {MOST_RULES} rules at most.")
+        raise InvalidRule(gettext("A team has %(most_rules)s rules at most.") % {"most_rules": MOST_RULES})
     made = rule or Rule(tenant=tenant)
     before = f"{made.glob} {made.mode}" if rule else ""
     made.glob, made.mode, made.four_eyes = glob, wanted.mode, wanted.four_eyes
@@ -198,4 +208,7 @@ def _check_approvers(tenant: Tenant, approvers: Sequence[str]) -> None:
         one for one in approvers if not one.startswith("@") and one not in access.REVIEWERS
     )
     if wrong:
-        raise InvalidRule(f"Nobody here may approve as {wrong[0]}: name owner, admin, reviewer or a member like @bob.")
+        raise InvalidRule(
+            gettext("Nobody here may approve as %(wrong)s: name owner, admin, reviewer or a member like @bob.")
+            % {"wrong": wrong[0]}
+        )

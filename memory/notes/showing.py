@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory.notes import browsing, discussing, findings, reading, review, rules, shown, undoing
 from memory.notes.browsing import Level
@@ -62,7 +63,7 @@ def show_proposal(request: TenantRequest, seen: Proposal, *, problem: str = "", 
 def proposed_instead(request: TenantRequest, draft: review.Draft) -> HttpResponse:
     """What one person may not do alone here waits as a proposal, and that is what the reader sees next."""
     made = review.propose(request.tenant, draft, by=request.actor)
-    messages.info(request, "By the rule of this path others decide too, so this waits as a proposal.")
+    messages.info(request, gettext("By the rule of this path others decide too, so this waits as a proposal."))
     return redirect("proposal", request.tenant.slug, made.public_id) if made else redirect("notes", request.tenant.slug)
 
 
@@ -107,5 +108,5 @@ def labelled(request: TenantRequest, rows: Iterable[Note]) -> list[Note]:
     labels = findings.labels(request.actor, notes)
     for one in notes:
         kinds = dict.fromkeys(row.kind for row in labels.get(str(one.pk), ()))
-        one.labels = [findings.LABELS[kind][0] for kind in kinds]  # type: ignore[attr-defined]
+        one.labels = [gettext(findings.LABELS[kind][0]) for kind in kinds]  # type: ignore[attr-defined]
     return notes

@@ -2,6 +2,7 @@
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory.notes import rules
 from memory.notes.holding import by_person, live, locked
@@ -30,16 +31,16 @@ def undo(proposal: Proposal, *, by: Actor) -> None:
         note = locked(proposal.note)
         proposal = note.proposals.select_related("base", "note").get(pk=proposal.pk)
         if proposal.state == "open":
-            raise TooLate("Nothing was decided here: the proposal waits.")
+            raise TooLate(gettext("Nothing was decided here: the proposal waits."))
         if str(proposal.decided_by_id) != by.member_pk:
             raise access.Refused("note.approve")
         if not may_undo(proposal, by=by):
-            raise TooLate("A decision can be taken back for a minute. Change or revert the note instead.")
+            raise TooLate(gettext("A decision can be taken back for a minute. Change or revert the note instead."))
         rules.require_open(note)
         if digest(proposal.text) != bytes(proposal.sha256):
-            raise TooLate("The words of this proposal were taken out since.")
+            raise TooLate(gettext("The words of this proposal were taken out since."))
         if note.proposals.open().filter(author_kind=proposal.author_kind).exists():
-            raise TooLate("A newer proposal waits for this note meanwhile. Decide on that one.")
+            raise TooLate(gettext("A newer proposal waits for this note meanwhile. Decide on that one."))
         if proposal.state == "approved":
             _take_back(note, proposal, by)
         note.tombstones.filter(proposal=proposal).delete()
@@ -57,10 +58,10 @@ def _take_back(note: Note, proposal: Proposal, by: Actor) -> None:
         note.save(update_fields=["deleted_at"])
         return
     if proposal.operation == "move":
-        raise TooLate("The note was moved. Move it back instead.")
+        raise TooLate(gettext("The note was moved. Move it back instead."))
     made = let_in(proposal)
     if made is None or note.current_id != made.pk or note.deleted_at is not None:
-        raise TooLate("The note was changed since. Revert it in its history instead.")
+        raise TooLate(gettext("The note was changed since. Revert it in its history instead."))
     before = note.revisions.filter(number__lt=made.number).order_by("-number").first()
     if before is None or proposal.base_id is None:
         _unpublish(note, before)

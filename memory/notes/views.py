@@ -8,6 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory.notes import browsing, findings, links, private, reach, reading, review, rules, shown
@@ -75,7 +76,9 @@ def proposal_reject(request: TenantRequest, slug: str, public_id: str) -> HttpRe
     reason = request.POST.get("reason", "").strip()
     rejected = the_proposal(request, public_id)
     if not reason and review.may_decide(request.actor, rejected.note):
-        return show_proposal(request, rejected, problem="Say why: the next dream is told the reason.", status=422)
+        return show_proposal(
+            request, rejected, problem=gettext("Say why: the next dream is told the reason."), status=422
+        )
     try:
         review.reject(rejected, by=request.actor, reason=reason, close_path=bool(request.POST.get("close_path")))
     except (review.AlreadyDecided, review.StaleProposal) as exc:
@@ -183,7 +186,7 @@ def show_note(request: TenantRequest, read: Note, *, problem: str = "", status: 
         "locked_by": verdict.glob,
         "is_over": read.expires_at is not None and read.expires_at <= timezone.now(),
         "deletes": may_delete(request, read),
-        "findings": [(one, findings.LABELS[one.kind][0]) for one in findings.about(read, by=request.actor)],
+        "findings": [(one, gettext(findings.LABELS[one.kind][0])) for one in findings.about(read, by=request.actor)],
         "problem": problem,
     }
     return render(request, "notes/note.html", context, status=status)
@@ -269,13 +272,19 @@ def note_delete(request: TenantRequest, slug: str, public_id: str) -> HttpRespon
     gone = the_note(request, public_id)
     reason = request.POST.get("reason", "").strip()
     if not reason and may_delete(request, gone):
-        return show_note(request, gone, problem="Say why it is deleted: the history keeps the reason.", status=422)
+        return show_note(
+            request, gone, problem=gettext("Say why it is deleted: the history keeps the reason."), status=422
+        )
     try:
         review.delete(gone, by=request.actor, reason=reason)
     except rules.NeedsTwo:
         draft = review.Draft(gone.path, "", reason=reason, member=gone.member, operation="delete")
         return proposed_instead(request, draft)
-    messages.success(request, f"Deleted {gone.path}. Agents are no longer told it; its history stays, under Deleted.")
+    messages.success(
+        request,
+        gettext("Deleted %(path)s. Agents are no longer told it; its history stays, under Deleted.")
+        % {"path": gone.path},
+    )
     return redirect("notes", slug)
 
 

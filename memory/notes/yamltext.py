@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
 import yaml
+from django.utils.translation import gettext
 
 Value: TypeAlias = "str | list[Value] | dict[str, Value]"
 
@@ -62,7 +63,9 @@ def read(text: str, *, first_line: int = 1) -> Block:
     """The fields of a YAML block; InvalidFrontmatter counts lines from `first_line`."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
-        raise InvalidFrontmatter(first_line, f"Frontmatter may have 4 KB; this has {size} bytes.")
+        raise InvalidFrontmatter(
+            first_line, gettext("Frontmatter may have 4 KB; this has %(size)s bytes.") % {"size": size}
+        )
     try:
         return _Reader(text, first_line).block()
     except yaml.MarkedYAMLError as error:
@@ -72,11 +75,13 @@ def read(text: str, *, first_line: int = 1) -> Block:
         raise InvalidFrontmatter(line, detail) from error
     except yaml.reader.ReaderError as error:
         line = first_line + text.count("\n", 0, error.position)
-        raise InvalidFrontmatter(line, "A control character stands in the frontmatter; remove it.") from error
+        raise InvalidFrontmatter(line, gettext("A control character stands in the frontmatter; remove it.")) from error
     except InvalidFrontmatter:
         raise
     except (ValueError, OverflowError) as error:  # PyYAML lets chr() fail on escapes such as "\UFFFFFFFF"
-        raise InvalidFrontmatter(first_line, "An escape names no character; write the character itself.") from error
+        raise InvalidFrontmatter(
+            first_line, gettext("An escape names no character; write the character itself.")
+        ) from error
 
 
 def edit(text: str, block: Block, changes: Mapping[str, Value | None], *, ending: str) -> str | None:
@@ -105,12 +110,12 @@ def inline(value: Value, depth: int = 1) -> str:
     if isinstance(value, str):
         return scalar(value)
     if depth >= MAX_DEPTH:
-        raise InvalidFrontmatter(1, f"Frontmatter may nest {MAX_DEPTH} levels.")
+        raise InvalidFrontmatter(1, gettext("Frontmatter may nest %(max_depth)s levels.") % {"max_depth": MAX_DEPTH})
     if isinstance(value, list):
         return f"[{', '.join(inline(part, depth + 1) for part in value)}]"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{scalar(key)}: {inline(part, depth + 1)}' for key, part in value.items())}}}"
-    raise TypeError(f"A field is text, a list or a mapping, not {type(value).__name__}.")
+    raise TypeError(gettext("A field is text, a list or a mapping, not %(type)s.") % {"type": type(value).__name__})
 
 
 def scalar(text: str) -> str:
@@ -162,7 +167,9 @@ class _Reader:
             self.last_end = self._end_of_text(event)
             return self._text(event)
         if depth > MAX_DEPTH:
-            raise InvalidFrontmatter(self._line(event), f"Frontmatter may nest {MAX_DEPTH} levels.")
+            raise InvalidFrontmatter(
+                self._line(event), gettext("Frontmatter may nest %(max_depth)s levels.") % {"max_depth": MAX_DEPTH}
+            )
         return self._list(depth) if isinstance(event, yaml.SequenceStartEvent) else self._mapping(depth)
 
     def _list(self, depth: int) -> list[Value]:
@@ -188,22 +195,28 @@ class _Reader:
     def _key(self, event: yaml.Event, seen: Mapping[str, Value]) -> str:
         self._refuse_marks(event)
         if not isinstance(event, yaml.ScalarEvent):
-            raise InvalidFrontmatter(self._line(event), "A key must be text.")
+            raise InvalidFrontmatter(self._line(event), gettext("A key must be text."))
         key = self._text(event)
         if key in seen:
-            raise InvalidFrontmatter(self._line(event), f"The key {key[:40]} stands there twice.")
+            raise InvalidFrontmatter(
+                self._line(event), gettext("The key %(key)s stands there twice.") % {"key": key[:40]}
+            )
         return key
 
     def _refuse_marks(self, event: yaml.Event) -> None:
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise InvalidFrontmatter(self._line(event), "Anchors (&) and aliases (*) are not allowed; quote it.")
+            raise InvalidFrontmatter(
+                self._line(event), gettext("Anchors (&) and aliases (*) are not allowed; quote it.")
+            )
         if getattr(event, "tag", None):
-            raise InvalidFrontmatter(self._line(event), "Tags (!) are not allowed; quote it.")
+            raise InvalidFrontmatter(self._line(event), gettext("Tags (!) are not allowed; quote it."))
 
     def _text(self, event: yaml.ScalarEvent) -> str:
         text = str(event.value)
         if _NOT_TEXT.search(text):
-            raise InvalidFrontmatter(self._line(event), "An escape names no character; write the character itself.")
+            raise InvalidFrontmatter(
+                self._line(event), gettext("An escape names no character; write the character itself.")
+            )
         return text
 
     def _end_of_text(self, event: yaml.ScalarEvent) -> int:
@@ -215,7 +228,7 @@ class _Reader:
         """Read on to the end: what follows may be broken, or a second document."""
         for event in self.events:
             if isinstance(event, yaml.DocumentStartEvent):
-                raise InvalidFrontmatter(self._line(event), "Frontmatter must be one document.")
+                raise InvalidFrontmatter(self._line(event), gettext("Frontmatter must be one document."))
 
     def _line(self, event: yaml.Event) -> int:
         return self.first_line + _start(event).line

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext
 
 from memory.tenants.access import Actor
 from memory.tenants.models import Tenant
@@ -37,21 +38,21 @@ def steps(tenant: Tenant, by: Actor) -> list[Step]:
     session = own.order_by("first_received_at", "id").first()
     waiting = proposals.filter(state="open").order_by("created_at", "id").first()
     return [
-        Step("Connect an agent", "or import history", _to(tenant, "connect"), done[0]),
+        Step(gettext("Connect an agent"), gettext("or import history"), _to(tenant, "connect"), done[0]),
         Step(
-            "See the first session",
-            "what it did, call by call",
+            gettext("See the first session"),
+            gettext("what it did, call by call"),
             _to(tenant, "session", session.public_id) if session else _to(tenant, "sessions"),
             done[1],
         ),
-        Step("Run a dream", "it proposes notes from what happened", _to(tenant, "dreams"), done[2]),
+        Step(gettext("Run a dream"), gettext("it proposes notes from what happened"), _to(tenant, "dreams"), done[2]),
         Step(
-            "Decide the first proposal",
-            "agents are told what you approve",
+            gettext("Decide the first proposal"),
+            gettext("agents are told what you approve"),
             _to(tenant, "proposal", waiting.public_id) if waiting else _to(tenant, "inbox"),
             done[3],
         ),
-        Step("Invite a colleague", "who reviews with you", _people(tenant), done[4]),
+        Step(gettext("Invite a colleague"), gettext("who reviews with you"), _people(tenant), done[4]),
     ]
 
 

@@ -11,6 +11,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory.ops import export, teams
@@ -42,9 +43,15 @@ def for_operators(view: View) -> View:
 class TeamForm(forms.Form):
     """A new team."""
 
-    name = forms.CharField(max_length=120, label="Name", help_text="As its people call it, e.g. Acme payments.")
-    slug = forms.CharField(max_length=60, label="Short name", help_text="Stands in addresses: a-z, 0-9 and -.")
-    owner = forms.EmailField(max_length=254, label="E-mail of its owner", help_text="They invite the others.")
+    name = forms.CharField(
+        max_length=120, label=gettext_lazy("Name"), help_text=gettext_lazy("As its people call it, e.g. Acme payments.")
+    )
+    slug = forms.CharField(
+        max_length=60, label=gettext_lazy("Short name"), help_text=gettext_lazy("Stands in addresses: a-z, 0-9 and -.")
+    )
+    owner = forms.EmailField(
+        max_length=254, label=gettext_lazy("E-mail of its owner"), help_text=gettext_lazy("They invite the others.")
+    )
 
 
 def _by(request: HttpRequest) -> teams.Operator:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.conf import settings
+from django.utils.translation import gettext_noop
 
 
 @dataclass(frozen=True)
@@ -21,115 +22,197 @@ class Shown:
 
 # Group -> (variable, label, name in the settings, default, effect). What holds a secret has no name in the settings.
 _KNOWN: Final[dict[str, tuple[tuple[str, str, str, str, str], ...]]] = {
-    "Address": (
+    gettext_noop("Address"): (
         (
             "TEAM_MEMORY_PUBLIC_URL",
-            "Public address",
+            gettext_noop("Public address"),
             "PUBLIC_URL",
             "where start serves",
-            "Login links and hooks lead there; with https, cookies go over TLS only and browsers stay on it.",
+            gettext_noop(
+                "Login links and hooks lead there; with https, cookies go over TLS only and browsers stay on it."
+            ),
         ),
         (
             "TEAM_MEMORY_ALLOWED_HOSTS",
-            "More host names",
+            gettext_noop("More host names"),
             "ALLOWED_HOSTS",
             "",
-            "Any other name is refused.",
+            gettext_noop("Any other name is refused."),
         ),
     ),
-    "Model": (
-        ("TEAM_MEMORY_MODEL", "Model for dreams", "DREAM_MODEL", "none: rules", "What teams without a choice use."),
-        ("TEAM_MEMORY_MODEL_URL", "Its address", "DREAM_MODEL_URL", "", "Where an OpenAI-compatible server answers."),
-        ("TEAM_MEMORY_MODEL_KEY", "Its key", "", "", "Sent with each question of teams without a model of their own."),
+    gettext_noop("Model"): (
+        (
+            "TEAM_MEMORY_MODEL",
+            gettext_noop("Model for dreams"),
+            "DREAM_MODEL",
+            "none: rules",
+            gettext_noop("What teams without a choice use."),
+        ),
+        (
+            "TEAM_MEMORY_MODEL_URL",
+            gettext_noop("Its address"),
+            "DREAM_MODEL_URL",
+            "",
+            gettext_noop("Where an OpenAI-compatible server answers."),
+        ),
+        (
+            "TEAM_MEMORY_MODEL_KEY",
+            gettext_noop("Its key"),
+            "",
+            "",
+            gettext_noop("Sent with each question of teams without a model of their own."),
+        ),
         (
             "TEAM_MEMORY_MODEL_URLS",
-            "Allowed addresses",
+            gettext_noop("Allowed addresses"),
             "MODEL_URLS",
             "",
-            "Those a team may choose.",
+            gettext_noop("Those a team may choose."),
         ),
         (
             "TEAM_MEMORY_DREAM_HOURS",
-            "Hours between dreams",
+            gettext_noop("Hours between dreams"),
             "DREAM_EVERY_HOURS",
             "4",
-            "How often a team dreams.",
+            gettext_noop("How often a team dreams."),
         ),
         (
             "TEAM_MEMORY_GARDEN_HOURS",
-            "Hours between gardenings",
+            gettext_noop("Hours between gardenings"),
             "GARDEN_EVERY_HOURS",
             "24",
-            "How often the gardener looks through a team's notes.",
+            gettext_noop("How often the gardener looks through a team's notes."),
         ),
-        ("TEAM_MEMORY_IDLE_HOURS", "Idle hours", "IDLE_HOURS", "4", "A session so long silent counts as ended."),
+        (
+            "TEAM_MEMORY_IDLE_HOURS",
+            gettext_noop("Idle hours"),
+            "IDLE_HOURS",
+            "4",
+            gettext_noop("A session so long silent counts as ended."),
+        ),
     ),
-    "Search": (
-        ("TEAM_MEMORY_EMBED", "Embedding", "EMBED", "local", "What makes vectors: local, off, or a server's address."),
-        ("TEAM_MEMORY_EMBED_MODEL", "Its model", "EMBED_MODEL", "", "The model of that server."),
-        ("TEAM_MEMORY_EMBED_KEY", "Its key", "", "", "Sent with each text that gets a vector."),
+    gettext_noop("Search"): (
+        (
+            "TEAM_MEMORY_EMBED",
+            gettext_noop("Embedding"),
+            "EMBED",
+            "local",
+            gettext_noop("What makes vectors: local, off, or a server's address."),
+        ),
+        (
+            "TEAM_MEMORY_EMBED_MODEL",
+            gettext_noop("Its model"),
+            "EMBED_MODEL",
+            "",
+            gettext_noop("The model of that server."),
+        ),
+        (
+            "TEAM_MEMORY_EMBED_KEY",
+            gettext_noop("Its key"),
+            "",
+            "",
+            gettext_noop("Sent with each text that gets a vector."),
+        ),
     ),
-    "Storage": (
-        ("DATABASE_URL", "Database", "", "embedded", "A PostgreSQL of yours instead of the one that comes along."),
-        ("TEAM_MEMORY_DATA", "Data folder", "DATA_HOME", ".team-memory", "Database, keys and logs."),
-        ("TEAM_MEMORY_S3_BUCKET", "Bucket", "S3_BUCKET", "", "Payloads over 16 KB go there instead of the database."),
+    gettext_noop("Storage"): (
+        (
+            "DATABASE_URL",
+            gettext_noop("Database"),
+            "",
+            "embedded",
+            gettext_noop("A PostgreSQL of yours instead of the one that comes along."),
+        ),
+        (
+            "TEAM_MEMORY_DATA",
+            gettext_noop("Data folder"),
+            "DATA_HOME",
+            ".team-memory",
+            gettext_noop("Database, keys and logs."),
+        ),
+        (
+            "TEAM_MEMORY_S3_BUCKET",
+            gettext_noop("Bucket"),
+            "S3_BUCKET",
+            "",
+            gettext_noop("Payloads over 16 KB go there instead of the database."),
+        ),
         (
             "TEAM_MEMORY_DISK_RESERVE_MB",
-            "Reserve on the disk",
+            gettext_noop("Reserve on the disk"),
             "",
             "256",
-            "With less free, agents' writes are refused with 507 and kept by their clients.",
+            gettext_noop("With less free, agents' writes are refused with 507 and kept by their clients."),
         ),
     ),
-    "Mail and webhooks": (
+    gettext_noop("Mail and webhooks"): (
         (
             "TEAM_MEMORY_TRUSTED_PROXIES",
-            "Trusted proxies",
+            gettext_noop("Trusted proxies"),
             "TRUSTED_PROXIES",
             "127.0.0.1, ::1 with https, else nobody",
-            "Whose word on who asks, and whether by https, is believed (X-Forwarded-For, X-Forwarded-Proto).",
+            gettext_noop(
+                "Whose word on who asks, and whether by https, is believed (X-Forwarded-For, X-Forwarded-Proto)."
+            ),
         ),
         (
             "TEAM_MEMORY_SMTP_URL",
-            "Mail server",
+            gettext_noop("Mail server"),
             "EMAIL_HOST",
             "",
-            "Invitations, login links and news go by it. Without one, links are shown to be sent by hand.",
+            gettext_noop(
+                "Invitations, login links and news go by it. Without one, links are shown to be sent by hand."
+            ),
         ),
-        ("TEAM_MEMORY_MAIL_FROM", "Sender of mail", "DEFAULT_FROM_EMAIL", "", "The From address of every mail."),
+        (
+            "TEAM_MEMORY_MAIL_FROM",
+            gettext_noop("Sender of mail"),
+            "DEFAULT_FROM_EMAIL",
+            "",
+            gettext_noop("The From address of every mail."),
+        ),
         (
             "TEAM_MEMORY_WEBHOOK_HOSTS",
-            "Private hosts",
+            gettext_noop("Private hosts"),
             "WEBHOOK_HOSTS",
             "",
-            "Hosts (or host:port) that webhooks and single sign-on may reach though private or by plain http.",
+            gettext_noop(
+                "Hosts (or host:port) that webhooks and single sign-on may reach though private or by plain http."
+            ),
         ),
     ),
-    "Teams": (
+    gettext_noop("Teams"): (
         (
             "TEAM_MEMORY_DELETE_GRACE_DAYS",
-            "Days before a team goes",
+            gettext_noop("Days before a team goes"),
             "DELETE_GRACE_DAYS",
             "14",
-            "So long the deletion of a team can be taken back.",
+            gettext_noop("So long the deletion of a team can be taken back."),
         ),
-        ("TEAM_MEMORY_CONTACT", "Whom to ask", "CONTACT", "", "What members of a suspended team are told."),
+        (
+            "TEAM_MEMORY_CONTACT",
+            gettext_noop("Whom to ask"),
+            "CONTACT",
+            "",
+            gettext_noop("What members of a suspended team are told."),
+        ),
     ),
-    "Watching": (
+    gettext_noop("Watching"): (
         (
             "TEAM_MEMORY_METRICS_TOKEN",
-            "Token for /metrics",
+            gettext_noop("Token for /metrics"),
             "",
             "",
-            "Without one only this machine may read them.",
+            gettext_noop("Without one only this machine may read them."),
         ),
-        ("TEAM_MEMORY_LOG_LEVEL", "Log level", "", "INFO", "How much stands in the logs."),
+        ("TEAM_MEMORY_LOG_LEVEL", gettext_noop("Log level"), "", "INFO", gettext_noop("How much stands in the logs.")),
         (
             "TEAM_MEMORY_LOG_FORMAT",
-            "Log format",
+            gettext_noop("Log format"),
             "LOG_FORMAT",
             "line",
-            "line for people; json for what gathers logs: one object a line, with the request's id or the task.",
+            gettext_noop(
+                "line for people; json for what gathers logs: one object a line, with the request's id or the task."
+            ),
         ),
     ),
 }

@@ -13,6 +13,7 @@ from django.core.files.storage import storages
 from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory.graph import bodies
 from memory.settings import connection as parameters_of
@@ -123,7 +124,7 @@ def make(slug: str, *, name: str, owner: str, by: Operator) -> Made:
     people.require_slug(slug)
     email = people.address(owner)
     if email is None:
-        raise people.InvalidTeam(f"{owner!r} is not an e-mail address.")
+        raise people.InvalidTeam(gettext("%(owner)s is not an e-mail address.") % {"owner": repr(owner)})
     tenant = Tenant(slug=slug, name=name.strip() or slug)
     try:
         with rls.tenant_scope(str(tenant.pk)):
@@ -136,7 +137,7 @@ def make(slug: str, *, name: str, owner: str, by: Operator) -> Made:
     except IntegrityError as taken:
         if "slug" not in str(taken):
             raise
-        raise Refused(f"The slug {slug} is taken.") from None
+        raise Refused(gettext("The slug %(slug)s is taken.") % {"slug": slug}) from None
     return Made(slug, email, link)
 
 
@@ -144,7 +145,7 @@ def suspend(team: Team, *, by: Operator, reason: str = "") -> None:
     """From here on its keys and pages are refused and nothing works for it; all stays. Raises Refused."""
     with rls.tenant_scope(team.pk):
         if not Tenant.objects.filter(pk=team.pk, suspended_at=None).update(suspended_at=timezone.now()):
-            raise Refused(f"{team.slug} is suspended already.")
+            raise Refused(gettext("%(slug)s is suspended already.") % {"slug": team.slug})
         due.take_all_back(team.pk)
         _record(by, Tenant.objects.get(pk=team.pk), "team.suspend", after=reason)
 
@@ -154,7 +155,9 @@ def resume(team: Team, *, by: Operator) -> None:
     with rls.tenant_scope(team.pk):
         rows = Tenant.objects.filter(pk=team.pk, suspended_at__isnull=False, delete_at=None)
         if not rows.update(suspended_at=None):
-            raise Refused(f"{team.slug} is not suspended, or is to be deleted: take that back first.")
+            raise Refused(
+                gettext("%(slug)s is not suspended, or is to be deleted: take that back first.") % {"slug": team.slug}
+            )
         _record(by, Tenant.objects.get(pk=team.pk), "team.resume")
 
 
@@ -165,7 +168,7 @@ def mark(team: Team, *, by: Operator, at_once: bool = False) -> datetime:
     with rls.tenant_scope(team.pk):
         tenant = Tenant.objects.select_for_update().filter(pk=team.pk).first()
         if tenant is None or (tenant.delete_at is not None and not at_once):
-            raise Refused(f"{team.slug} is marked already.")
+            raise Refused(gettext("%(slug)s is marked already.") % {"slug": team.slug})
         if tenant.suspended_at is None:
             due.take_all_back(team.pk)
         Tenant.objects.filter(pk=team.pk).update(
@@ -180,7 +183,7 @@ def keep(team: Team, *, by: Operator) -> None:
     with rls.tenant_scope(team.pk):
         rows = Tenant.objects.filter(pk=team.pk, delete_at__gt=timezone.now())
         if not rows.update(delete_at=None):
-            raise Refused(f"{team.slug} is not marked for deletion, or its time is over.")
+            raise Refused(gettext("%(slug)s is not marked for deletion, or its time is over.") % {"slug": team.slug})
         _record(by, Tenant.objects.get(pk=team.pk), "team.keep")
 
 
@@ -231,7 +234,10 @@ def appoint(email: str, *, by: Operator, is_operator: bool = True) -> bool:
     """Make a person an operator, or no longer one; False where they were that already. Raises Refused."""
     user = User.objects.filter(email=people.address(email) or "").first()
     if user is None:
-        raise Refused(f"{email} has no account. Add them to a team first: manage.py add_member or create_tenant.")
+        raise Refused(
+            gettext("%(email)s has no account. Add them to a team first: manage.py add_member or create_tenant.")
+            % {"email": email}
+        )
     if user.is_operator == is_operator:
         return False
     with transaction.atomic():

@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods
 from prometheus_client import CONTENT_TYPE_LATEST
 
@@ -40,14 +41,16 @@ def team(request: TenantRequest, slug: str) -> HttpResponse:
         name = request.POST.get("name", "")
         value = request.POST.get("value", "")
         if name not in choices.BY_NAME:
-            context, status = {"problem": "There is no such setting."}, 422
+            context, status = {"problem": gettext("There is no such setting.")}, 422
         else:
             try:
                 choices.choose(request.tenant, name, value, by=request.actor)
             except choices.Invalid as why:
                 context, status = {"problem": str(why), "failed": name, "typed": value}, 422
             else:
-                messages.success(request, f"Saved: {choices.BY_NAME[name].label}.")
+                messages.success(
+                    request, gettext("Saved: %(label)s.") % {"label": gettext(choices.BY_NAME[name].label)}
+                )
                 return redirect("settings", slug)
     context["groups"] = choices.grouped(choices.shown(request.tenant))
     return render(request, "ops/settings.html", context, status=status)

@@ -5,24 +5,25 @@ from typing import Any
 
 from django import template
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_noop
 
 from memory.notes.markdown import render
 
 register = template.Library()
 
 STEPS = {
-    "opened": "Opened",
-    "trigger": "Trigger",
-    "state": "State",
-    "worker_started": "Worker started",
-    "worker_reported": "Report",
-    "worker_state": "Worker",
-    "owner_added": "Owner",
-    "owner_removed": "No longer owner",
-    "linked": "Link",
-    "unlinked": "Link removed",
-    "payload_replaced": "Payload replaced",
-    "deleted": "Deleted",
+    "opened": gettext_noop("Opened"),
+    "trigger": gettext_noop("Trigger"),
+    "state": gettext_noop("State"),
+    "worker_started": gettext_noop("Worker started"),
+    "worker_reported": gettext_noop("Report"),
+    "worker_state": gettext_noop("Worker"),
+    "owner_added": gettext_noop("Owner"),
+    "owner_removed": gettext_noop("No longer owner"),
+    "linked": gettext_noop("Link"),
+    "unlinked": gettext_noop("Link removed"),
+    "payload_replaced": gettext_noop("Payload replaced"),
+    "deleted": gettext_noop("Deleted"),
 }
 ICONS = {
     "trigger": "trigger",
@@ -43,7 +44,7 @@ DELIVERED = {"accepted": "good", "refused": "bad", "repeated": "", "ignored": ""
 @register.filter
 def step_words(kind: str) -> str:
     """worker_reported → Report."""
-    return STEPS.get(kind, kind.replace("_", " ").capitalize())
+    return gettext(STEPS[kind]) if kind in STEPS else kind.replace("_", " ").capitalize()
 
 
 @register.filter

@@ -6,8 +6,10 @@ from typing import Any
 
 from django import template
 from django.utils import timezone
+from django.utils.formats import date_format, get_format, number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_noop
 
 register = template.Library()
 
@@ -23,31 +25,51 @@ CLIENTS = {
     "windsurf": "Windsurf",
 }
 TIERS = {
-    0: "Approved by a person",
-    1: "From a person's prompt",
-    2: "From an agent's own output",
-    3: "From tool output or the web",
+    0: gettext_noop("Approved by a person"),
+    1: gettext_noop("From a person's prompt"),
+    2: gettext_noop("From an agent's own output"),
+    3: gettext_noop("From tool output or the web"),
 }
 EVENTS = {
-    "SessionStart": "Session started",
-    "SessionEnd": "Session ended",
-    "UserPromptSubmit": "Prompt",
-    "beforeSubmitPrompt": "Prompt",
-    "Stop": "Answer",
-    "SubagentStart": "Subagent started",
-    "SubagentStop": "Subagent ended",
-    "PreCompact": "Context compacted",
+    "SessionStart": gettext_noop("Session started"),
+    "SessionEnd": gettext_noop("Session ended"),
+    "UserPromptSubmit": gettext_noop("Prompt"),
+    "beforeSubmitPrompt": gettext_noop("Prompt"),
+    "Stop": gettext_noop("Answer"),
+    "SubagentStart": gettext_noop("Subagent started"),
+    "SubagentStop": gettext_noop("Subagent ended"),
+    "PreCompact": gettext_noop("Context compacted"),
 }
 WHY = {
-    "The team's profile": "because it is the team's profile: every session is told it",
-    "The member's own profile": "because it is the profile of the member whose key asked",
-    "The session's project": "because it is a note of the session's project",
-    "Project ": "because it is a note of the session's project, {}",
-    "About a tool": "because it is about a tool",
-    "General note": "because general notes are told to every session",
-    "Matches: ": "because the prompt and the note share: {}",
-    "Holds ": "because the note holds {}, as the prompt does",
+    "The team's profile": gettext_noop("because it is the team's profile: every session is told it"),
+    "The member's own profile": gettext_noop("because it is the profile of the member whose key asked"),
+    "The session's project": gettext_noop("because it is a note of the session's project"),
+    "Project ": gettext_noop("because it is a note of the session's project, {}"),
+    "About a tool": gettext_noop("because it is about a tool"),
+    "General note": gettext_noop("because general notes are told to every session"),
+    "Matches: ": gettext_noop("because the prompt and the note share: {}"),
+    "Holds ": gettext_noop("because the note holds {}, as the prompt does"),
 }
+# Words that are kept in rows and shown on pages.
+WORDS = frozenset(
+    (
+        *(gettext_noop("owner"), gettext_noop("admin"), gettext_noop("reviewer"), gettext_noop("member")),
+        *(gettext_noop("viewer"), gettext_noop("team"), gettext_noop("project"), gettext_noop("thread")),
+        *(gettext_noop("open"), gettext_noop("closed"), gettext_noop("merged"), gettext_noop("done")),
+        *(gettext_noop("waiting"), gettext_noop("blocked"), gettext_noop("running"), gettext_noop("queued")),
+        *(gettext_noop("failed"), gettext_noop("error"), gettext_noop("succeeded"), gettext_noop("approved")),
+        *(gettext_noop("rejected"), gettext_noop("cancelled"), gettext_noop("accepted"), gettext_noop("refused")),
+        *(gettext_noop("repeated"), gettext_noop("ignored"), gettext_noop("added"), gettext_noop("changed")),
+        *(gettext_noop("removed"), gettext_noop("same"), gettext_noop("different"), gettext_noop("hit")),
+        *(gettext_noop("miss"), gettext_noop("bypass"), gettext_noop("wait"), gettext_noop("auto")),
+        *(gettext_noop("locked"), gettext_noop("review"), gettext_noop("trigger"), gettext_noop("worker")),
+        *(gettext_noop("report"), gettext_noop("session"), gettext_noop("note"), gettext_noop("answer")),
+        *(gettext_noop("analysis"), gettext_noop("title"), gettext_noop("description"), gettext_noop("kind")),
+        *(gettext_noop("tags"), gettext_noop("undone"), gettext_noop("conflict"), gettext_noop("skipped")),
+        *(gettext_noop("sent"), gettext_noop("write"), gettext_noop("delete"), gettext_noop("move")),
+        *(gettext_noop("create"), gettext_noop("update"), gettext_noop("merge"), gettext_noop("rules")),
+    )
+)
 CODE = re.compile(r"(`+)(.+?)\1(?!`)")
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -58,7 +80,7 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 def ago(at: datetime | None) -> SafeString:
     """A time as people say it, with the exact one in its title; app.js shows that in the reader's time zone."""
     if not at:
-        return format_html('<span class="muted">{}</span>', "not known")
+        return format_html('<span class="muted">{}</span>', gettext("not known"))
     exact = at.astimezone(UTC)
     return format_html(
         '<time datetime="{}" title="{} UTC">{}</time>',
@@ -71,21 +93,32 @@ def ago(at: datetime | None) -> SafeString:
 @register.filter
 def happened(event: Any) -> SafeString:
     """When an event happened; where its log gave no time, when it was received."""
-    return ago(event.occurred_at) if event.occurred_at else format_html("received {}", ago(event.received_at))
+    return ago(event.occurred_at) if event.occurred_at else format_html(gettext("received {}"), ago(event.received_at))
 
 
 def relative(seconds: float, at: datetime) -> str:
     """The distance in words, up to a month; beyond that the date says more."""
     if seconds < -MINUTE or seconds >= 30 * DAY:
-        return f"{at.day} {at:%b %Y}"
+        return date_format(at, "SHORT_DATE_FORMAT")
     if seconds < MINUTE:
-        return "just now"
+        return gettext("just now")
     if seconds < HOUR:
-        return f"{int(seconds // MINUTE)} min ago"
+        return gettext("%(many)s min ago") % {"many": int(seconds // MINUTE)}
     if seconds < DAY:
-        return f"{int(seconds // HOUR)} h ago"
+        return gettext("%(many)s h ago") % {"many": int(seconds // HOUR)}
     days = int(seconds // DAY)
-    return "yesterday" if days == 1 else f"{days} days ago"
+    return gettext("yesterday") if days == 1 else gettext("%(many)s days ago") % {"many": days}
+
+
+def localized(number: str) -> str:
+    """1.5 as the page's language writes it: 1,5."""
+    return number.replace(".", str(get_format("DECIMAL_SEPARATOR")))
+
+
+@register.filter
+def word(said: Any) -> Any:
+    """A state, a role or another word of ours in the page's language; what is not ours stays as it is."""
+    return gettext(said) if said in WORDS else said
 
 
 @register.filter
@@ -108,14 +141,14 @@ def tokens(count: int | None) -> str:
         return "–"
     for size, letter in ((1_000_000, "M"), (1_000, "k")):
         if count >= size:
-            return f"{count / size:.1f}{letter}".replace(".0", "")
+            return localized(f"{count / size:.1f}".replace(".0", "")) + letter
     return str(count)
 
 
 @register.filter
 def thousands(count: int | None) -> str:
-    """5463 → 5,463."""
-    return f"{count or 0:,}"
+    """5463 → 5,463; as the page's language groups digits."""
+    return str(number_format(count or 0, force_grouping=True))
 
 
 @register.filter
@@ -125,7 +158,7 @@ def size(count: int | None) -> str:
         return "–"
     if count < 1024:
         return f"{count} B"
-    return f"{count / 1024:.0f} KB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MB"
+    return f"{count / 1024:.0f} KB" if count < 1024 * 1024 else f"{localized(f'{count / 1024 / 1024:.1f}')} MB"
 
 
 @register.filter
@@ -147,7 +180,7 @@ def statement(line: str) -> SafeString:
 def session_title(session: Any) -> str:
     """What a session is called everywhere: its first prompt, else its last, as one line."""
     asked = getattr(session, "first_prompt", "") or session.last_prompt
-    return one_line(asked)[:300] or "Session without a prompt"
+    return one_line(asked)[:300] or gettext("Session without a prompt")
 
 
 @register.filter
@@ -161,7 +194,7 @@ def why_words(why: str) -> str:
     """Why a note was told, as a sentence's end."""
     for start, words in WHY.items():
         if why.startswith(start):
-            return words.format(why.removeprefix(start).strip())
+            return gettext(words).format(why.removeprefix(start).strip())
     return why
 
 
@@ -174,10 +207,10 @@ def client_name(client: str) -> str:
 @register.filter
 def event_words(name: str) -> str:
     """UserPromptSubmit → Prompt; a name we do not know stays as the harness gave it."""
-    return EVENTS.get(name, name)
+    return gettext(EVENTS[name]) if name in EVENTS else name
 
 
 @register.filter
 def tier_words(tier: int) -> str:
     """Where a line of memory comes from, in words."""
-    return TIERS.get(tier, str(tier))
+    return gettext(TIERS[tier]) if tier in TIERS else str(tier)

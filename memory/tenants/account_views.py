@@ -9,13 +9,16 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory.tenants import entry, factors, invitations, people, proof, sign_on
+from memory.tenants import language as languages
 from memory.tenants.access import public
 from memory.tenants.forms import CodeForm, PasswordForm, ProofForm
 from memory.tenants.leads import BACKEND, safe_next, team_of
 from memory.tenants.middleware import client_ip
+from memory.tenants.models import User
 from memory.tenants.outgoing import has_mail
 
 
@@ -71,7 +74,7 @@ def prove(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         if _is_proved(request, user, password, code):
             proof.remember(request)
-            messages.success(request, "Thank you. Now do it again: nothing was changed yet.")
+            messages.success(request, gettext("Thank you. Now do it again: nothing was changed yet."))
             return redirect(safe_next(request))
         if not (password.is_locked or code.is_locked):
             proof.note(request, user, "proof", outcome="refused")
@@ -123,9 +126,11 @@ def prove_link(request: HttpRequest) -> HttpResponse:
     request_id: str = request.request_id  # type: ignore[attr-defined]
     slug = team_of(safe_next(request)) or None
     if people.mail_own_link(user, slug=slug, ip=client_ip(request), request_id=request_id):
-        messages.success(request, f"A link is on its way to {user.email}. Open it in this browser.")
+        messages.success(
+            request, gettext("A link is on its way to %(email)s. Open it in this browser.") % {"email": user.email}
+        )
     else:
-        messages.error(request, "No link was sent: one went a moment ago, or this server sends no mail.")
+        messages.error(request, gettext("No link was sent: one went a moment ago, or this server sends no mail."))
     return redirect(f"{reverse('prove')}?{urlencode({'next': safe_next(request)})}")
 
 
@@ -155,5 +160,22 @@ def logout_everywhere(request: HttpRequest) -> HttpResponse:
     user: Any = request.user
     ended = proof.log_out_everywhere(user, but=request.session.session_key)
     proof.note(request, user, "session.end_all")
-    messages.success(request, f"Logged out in {ended} other place{'' if ended == 1 else 's'}.")
+    said = ngettext("Logged out in %(ended)s other place.", "Logged out in %(ended)s other places.", ended)
+    messages.success(request, said % {"ended": ended})
     return redirect(reverse("account"))
+
+
+@public
+@require_POST
+def language(request: HttpRequest) -> HttpResponse:
+    """What pages speak: to this person wherever they log in, and in this browser before that."""
+    code, user = request.POST.get("language", ""), request.user
+    answer = redirect(safe_next(request))
+    # Nobody is offered one that is not on the list: then the page stays as it is.
+    if code and not languages.is_known(code):
+        return answer
+    if isinstance(user, User) and user.language != code:
+        languages.choose(user, code)
+        proof.note(request, user, "language.change", after=code or "by browser")
+    languages.remember(answer, code)
+    return answer

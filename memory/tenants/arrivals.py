@@ -13,6 +13,7 @@ from typing import Final
 import orjson
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory.tenants import rls, vault
 from memory.tenants.models import Arrival
@@ -40,7 +41,7 @@ def put_down(tenant_pk: str, provider: Provider, answer: Answer, relay: str) -> 
             },
         )
     if not is_new:
-        raise Unproven("This answer of the provider was used before.")
+        raise Unproven(gettext("This answer of the provider was used before."))
 
 
 def take(tenant_pk: str, provider: Provider, trips: Sequence[Asked]) -> tuple[Asked, Claims] | None:
@@ -72,4 +73,4 @@ def _moment(at: float) -> datetime:
     try:
         return datetime.fromtimestamp(at, UTC)
     except (ValueError, OverflowError):
-        raise Unproven("The provider names a time that is none.") from None
+        raise Unproven(gettext("The provider names a time that is none.")) from None

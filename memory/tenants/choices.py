@@ -9,6 +9,7 @@ from typing import Final
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
+from django.utils.translation import gettext, gettext_noop
 
 from memory.tenants import audit, outgoing, vault
 from memory.tenants.access import Actor, require
@@ -39,149 +40,169 @@ class Known:
 KNOWN: Final[tuple[Known, ...]] = (
     Known(
         "model",
-        "Model",
-        "Model for dreams",
-        "Dreams ask it instead of going by rules: anthropic:NAME, openai:NAME or openai-compatible:NAME. Empty: the"
-        " server's default.",
+        gettext_noop("Model"),
+        gettext_noop("Model for dreams"),
+        gettext_noop(
+            "Dreams ask it instead of going by rules: anthropic:NAME, openai:NAME or openai-compatible:NAME. Empty: the"
+            " server's default."
+        ),
         lambda: settings.DREAM_MODEL,
     ),
     Known(
         "model_url",
-        "Model",
-        "Address of an OpenAI-compatible model",
-        "Only addresses that the operator allows (TEAM_MEMORY_MODEL_URLS): the server itself calls it.",
+        gettext_noop("Model"),
+        gettext_noop("Address of an OpenAI-compatible model"),
+        gettext_noop("Only addresses that the operator allows (TEAM_MEMORY_MODEL_URLS): the server itself calls it."),
         lambda: settings.DREAM_MODEL_URL,
     ),
     Known(
         "model_key",
-        "Model",
-        "Key of the model",
-        "Sent with each question, paid by whoever owns it. Kept encrypted, never shown again.",
+        gettext_noop("Model"),
+        gettext_noop("Key of the model"),
+        gettext_noop("Sent with each question, paid by whoever owns it. Kept encrypted, never shown again."),
         lambda: "set" if settings.DREAM_MODEL_KEY else "",
         kind="secret",
     ),
     Known(
         "retention_events",
-        "Retention",
-        "Payloads of events",
-        "After so long the stored payload of a hook event goes. Its id, place, tool and line stay.",
+        gettext_noop("Retention"),
+        gettext_noop("Payloads of events"),
+        gettext_noop("After so long the stored payload of a hook event goes. Its id, place, tool and line stay."),
         lambda: "0",
         kind="number",
-        unit="days",
+        unit=gettext_noop("days"),
     ),
     Known(
         "retention_triggers",
-        "Retention",
-        "Payloads of triggers",
-        "After so long payloads, logs and diffs of triggers go. Id, summary and thread stay.",
+        gettext_noop("Retention"),
+        gettext_noop("Payloads of triggers"),
+        gettext_noop("After so long payloads, logs and diffs of triggers go. Id, summary and thread stay."),
         lambda: "0",
         kind="number",
-        unit="days",
+        unit=gettext_noop("days"),
     ),
     Known(
         "retention_cited",
-        "Retention",
-        "Payloads that are cited",
-        "What a note's line or a worker's report rests on is kept so long, and never shorter than the rest.",
+        gettext_noop("Retention"),
+        gettext_noop("Payloads that are cited"),
+        gettext_noop(
+            "What a note's line or a worker's report rests on is kept so long, and never shorter than the rest."
+        ),
         lambda: "0",
         kind="number",
-        unit="days",
+        unit=gettext_noop("days"),
     ),
     Known(
         "garden_untold_days",
-        "Gardener",
-        "Notes that nobody is told",
-        "The gardener labels a note that no session was told for so long. 0: never.",
+        gettext_noop("Gardener"),
+        gettext_noop("Notes that nobody is told"),
+        gettext_noop("The gardener labels a note that no session was told for so long. 0: never."),
         lambda: "90",
         kind="number",
-        unit="days",
+        unit=gettext_noop("days"),
     ),
     Known(
         "garden_tokens",
-        "Gardener",
-        "Tokens for contradictions",
-        "What one go of the gardener may send to the model to find notes that contradict each other; it counts in the"
-        " month's budget. 0: it does not ask. Without a model it never does.",
+        gettext_noop("Gardener"),
+        gettext_noop("Tokens for contradictions"),
+        gettext_noop(
+            "What one go of the gardener may send to the model to find notes that contradict each other; it counts in"
+            " the month's budget. 0: it does not ask. Without a model it never does."
+        ),
         lambda: "50000",
         kind="number",
         most=100_000_000,
-        unit="tokens",
+        unit=gettext_noop("tokens"),
     ),
     Known(
         "slack_url",
-        "News",
-        "Slack webhook",
-        "Where the news of members who chose Slack is posted: the address of an incoming webhook of Slack, Mattermost"
-        " or Rocket.Chat. Whoever has it can post there, so it is kept encrypted and never shown again.",
+        gettext_noop("News"),
+        gettext_noop("Slack webhook"),
+        gettext_noop(
+            "Where the news of members who chose Slack is posted: the address of an incoming webhook of Slack,"
+            " Mattermost or Rocket.Chat. Whoever has it can post there, so it is kept encrypted and never shown again."
+        ),
         kind="secret",
     ),
     Known(
         "digest_hour",
-        "News",
-        "Hour of the daily digest",
-        "When the news of members who chose a daily digest goes out, in UTC.",
+        gettext_noop("News"),
+        gettext_noop("Hour of the daily digest"),
+        gettext_noop("When the news of members who chose a daily digest goes out, in UTC."),
         lambda: "7",
         kind="number",
         most=23,
-        unit="hour, 0 to 23",
+        unit=gettext_noop("hour, 0 to 23"),
     ),
     Known(
         "private_reading",
-        "Privacy",
-        "Admins may read private notes",
-        "On: owners and admins can open the notes in any member's own space, read-only. Each reading stands in the"
-        " audit, and the member sees who read what. Off: nobody but the member can.",
+        gettext_noop("Privacy"),
+        gettext_noop("Admins may read private notes"),
+        gettext_noop(
+            "On: owners and admins can open the notes in any member's own space, read-only. Each reading stands in the"
+            " audit, and the member sees who read what. Off: nobody but the member can."
+        ),
         lambda: "off",
         kind="switch",
     ),
     Known(
         "alert_backlog_hours",
-        "Alerts",
-        "Sessions that wait for a dream",
-        "The inbox warns when a finished session has waited longer than this for a dream.",
+        gettext_noop("Alerts"),
+        gettext_noop("Sessions that wait for a dream"),
+        gettext_noop("The inbox warns when a finished session has waited longer than this for a dream."),
         lambda: "24",
         kind="number",
-        unit="hours",
+        unit=gettext_noop("hours"),
     ),
     Known(
         "alert_mail",
-        "Alerts",
-        "Mail for alerts",
-        "Who is told when a cache served something stale or its hit rate collapsed: addresses, with commas between"
-        " them.",
+        gettext_noop("Alerts"),
+        gettext_noop("Mail for alerts"),
+        gettext_noop(
+            "Who is told when a cache served something stale or its hit rate collapsed: addresses, with commas between"
+            " them."
+        ),
         kind="mails",
     ),
     Known(
         "alert_webhook",
-        "Alerts",
-        "Webhook for alerts",
-        "The same as signed JSON (Standard Webhooks). Whoever has the address can post there, so it is kept encrypted"
-        " and never shown again.",
+        gettext_noop("Alerts"),
+        gettext_noop("Webhook for alerts"),
+        gettext_noop(
+            "The same as signed JSON (Standard Webhooks). Whoever has the address can post there, so it is kept"
+            " encrypted and never shown again."
+        ),
         kind="secret",
     ),
     Known(
         "alert_webhook_secret",
-        "Alerts",
-        "Secret of that webhook",
-        "What its calls are signed with, so that the receiver knows who speaks: whsec_ and base64, or any words.",
+        gettext_noop("Alerts"),
+        gettext_noop("Secret of that webhook"),
+        gettext_noop(
+            "What its calls are signed with, so that the receiver knows who speaks: whsec_ and base64, or any words."
+        ),
         kind="secret",
     ),
     Known(
         "alert_stale_hours",
-        "Alerts",
-        "Stale answers from a cache",
-        "One alert when a tool's cache served a stale answer; the next only after so long without another. 0: none.",
+        gettext_noop("Alerts"),
+        gettext_noop("Stale answers from a cache"),
+        gettext_noop(
+            "One alert when a tool's cache served a stale answer; the next only after so long without another. 0: none."
+        ),
         lambda: "24",
         kind="number",
         most=720,
-        unit="hours",
+        unit=gettext_noop("hours"),
     ),
     Known(
         "alert_hit_rate",
-        "Alerts",
-        "Collapse of a hit rate",
-        "One alert when a tool's hit rate of the last two hours is lower by this share than in the week before; the"
-        " next only after it has recovered. 0: none.",
+        gettext_noop("Alerts"),
+        gettext_noop("Collapse of a hit rate"),
+        gettext_noop(
+            "One alert when a tool's hit rate of the last two hours is lower by this share than in the week before; the"
+            " next only after it has recovered. 0: none."
+        ),
         lambda: "50",
         kind="number",
         most=100,
@@ -268,18 +289,21 @@ def _told(known: Known, row: Setting | None) -> str:
 
 def _check(tenant: Tenant, known: Known, value: str) -> None:
     if "\0" in value or len(value) > 2_000:
-        raise Invalid(f"{known.label}: at most 2,000 characters, and no NUL.")
+        raise Invalid(gettext("%(label)s: at most 2,000 characters, and no NUL.") % {"label": gettext(known.label)})
     if known.kind == "number":
         if not value.isascii() or not value.isdigit() or not known.least <= int(value) <= known.most:
-            raise Invalid(f"{known.label}: a whole number from {known.least} to {known.most:,}.")
+            raise Invalid(
+                gettext("%(label)s: a whole number from %(least)s to %(most)s.")
+                % {"label": gettext(known.label), "least": known.least, "most": format(known.most, ",")}
+            )
         if known.name.startswith("retention_"):
             _check_retention(tenant, known.name, int(value))
     elif known.kind == "switch" and value not in ("on", "off"):
-        raise Invalid(f"{known.label}: on or off.")
+        raise Invalid(gettext("%(label)s: on or off.") % {"label": gettext(known.label)})
     elif known.name == "model":
         provider, colon, name = value.partition(":")
         if not colon or not name or provider not in ("anthropic", "openai", "openai-compatible"):
-            raise Invalid("Model: anthropic:NAME, openai:NAME or openai-compatible:NAME.")
+            raise Invalid(gettext("Model: anthropic:NAME, openai:NAME or openai-compatible:NAME."))
     elif known.kind == "mails":
         _check_mails(known, value)
     elif known.name in ("slack_url", "alert_webhook"):
@@ -288,7 +312,9 @@ def _check(tenant: Tenant, known: Known, value: str) -> None:
         except outgoing.InvalidAddress as why:
             raise Invalid(f"{known.label}: {why}") from None
     elif known.name == "model_url" and value.rstrip("/") not in settings.MODEL_URLS:
-        raise Invalid("The server may not call this address: the operator allows addresses by TEAM_MEMORY_MODEL_URLS.")
+        raise Invalid(
+            gettext("The server may not call this address: the operator allows addresses by TEAM_MEMORY_MODEL_URLS.")
+        )
 
 
 def addresses(text: str) -> list[str]:
@@ -299,12 +325,18 @@ def addresses(text: str) -> list[str]:
 def _check_mails(known: Known, value: str) -> None:
     wanted = addresses(value)
     if len(wanted) > MOST_MAILS:
-        raise Invalid(f"{known.label}: at most {MOST_MAILS} addresses.")
+        raise Invalid(
+            gettext("%(label)s: at most %(most_mails)s addresses.")
+            % {"label": gettext(known.label), "most_mails": MOST_MAILS}
+        )
     for one in wanted:
         try:
             validate_email(one)
         except ValidationError:
-            raise Invalid(f"{known.label}: {one[:80]!r} is no mail address.") from None
+            raise Invalid(
+                gettext("%(label)s: %(one)s is no mail address.")
+                % {"label": gettext(known.label), "one": repr(one[:80])}
+            ) from None
 
 
 def _check_retention(tenant: Tenant, name: str, days: int) -> None:
@@ -313,7 +345,10 @@ def _check_retention(tenant: Tenant, name: str, days: int) -> None:
     asked[name] = days
     cited = asked.pop("retention_cited")
     if cited and cited < max(asked.values()):
-        raise Invalid(f"What is cited is kept longest: at least {max(asked.values())} days, or 0 for ever.")
+        raise Invalid(
+            gettext("What is cited is kept longest: at least %(asked)s days, or 0 for ever.")
+            % {"asked": max(asked.values())}
+        )
 
 
 @dataclass(frozen=True)

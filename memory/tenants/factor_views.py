@@ -9,6 +9,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.safestring import mark_safe
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from memory.tenants import entry, factors
@@ -38,7 +39,9 @@ def login_code(request: HttpRequest) -> HttpResponse:
         left = factors.recovery_codes_left(user)
         if left < before:
             note(request, user, "factor.use_recovery_code", f"{left} left")
-            messages.warning(request, f"{left} recovery codes are left. Make new ones under your account.")
+            messages.warning(
+                request, gettext("%(left)s recovery codes are left. Make new ones under your account.") % {"left": left}
+            )
         return redirect(let_in_by_code(request, user))
     if request.method == "POST" and not form.is_locked:
         note(request, user, "login.code", outcome="refused")
@@ -89,7 +92,7 @@ def codes(request: HttpRequest) -> HttpResponse:
             del request.session[_SECRET]
             note(request, user, "factor.codes_on")
             return render(request, "tenants/recovery_codes.html", {"codes": made, "is_first": True})
-        form.add_error("code", "This is not the code of this secret. Is the clock of the device right?")
+        form.add_error("code", gettext("This is not the code of this secret. Is the clock of the device right?"))
     # Made here from a secret of ours: nothing in it comes from a person.
     qr_code = mark_safe(factors.qr_code(user, secret))  # noqa: S308
     context = {"form": form, "qr_code": qr_code, "secret": secret}
@@ -101,7 +104,7 @@ def codes_off(request: HttpRequest) -> HttpResponse:
     user: Any = request.user
     if factors.turn_off(user):
         note(request, user, "factor.codes_off")
-        messages.success(request, "Logging in asks for no code any more.")
+        messages.success(request, gettext("Logging in asks for no code any more."))
     return redirect("account")
 
 
@@ -133,7 +136,7 @@ def passkey_add(request: HttpRequest) -> HttpResponse:
         messages.error(request, str(why))
     else:
         note(request, user, "factor.add_passkey", made.name)
-        messages.success(request, "The passkey is kept: log in with it from now on.")
+        messages.success(request, gettext("The passkey is kept: log in with it from now on."))
     return redirect("account")
 
 
@@ -143,7 +146,7 @@ def passkey_rename(request: HttpRequest, passkey_id: int) -> HttpResponse:
     name = request.POST.get("name", "").replace("\0", "")
     before = factors.rename_passkey(user, passkey_id, name)
     if before is None:
-        messages.error(request, "This passkey is not there any more.")
+        messages.error(request, gettext("This passkey is not there any more."))
     else:
         note(request, user, "factor.rename_passkey", f"{before} is now {name.strip()[:60]}")
     return redirect("account")
@@ -154,8 +157,8 @@ def passkey_remove(request: HttpRequest, passkey_id: int) -> HttpResponse:
     user: Any = request.user
     name = factors.remove_passkey(user, passkey_id)
     if name is None:
-        messages.error(request, "This passkey is not there any more.")
+        messages.error(request, gettext("This passkey is not there any more."))
     else:
         note(request, user, "factor.remove_passkey", name)
-        messages.success(request, "This passkey opens nothing any more.")
+        messages.success(request, gettext("This passkey opens nothing any more."))
     return redirect("account")

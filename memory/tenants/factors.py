@@ -27,6 +27,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory.tenants import vault
 from memory.tenants.models import User
@@ -216,7 +217,9 @@ def ask_for_new_passkey(request: HttpRequest, user: User) -> dict[str, Any]:
 def add_passkey(request: HttpRequest, user: User, credential: str, *, name: str) -> Passkey:
     """Keep the passkey that the browser made. Raises NotAccepted."""
     if _rows(user, Authenticator.Type.WEBAUTHN).count() >= MOST_PASSKEYS:
-        raise NotAccepted(f"You have {MOST_PASSKEYS} passkeys: remove one first.")
+        raise NotAccepted(
+            gettext("You have %(most_passkeys)s passkeys: remove one first.") % {"most_passkeys": MOST_PASSKEYS}
+        )
     auth = _webauthn()
     answer = _parsed(credential)
 
@@ -258,7 +261,7 @@ def _parsed(credential: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
-        raise NotAccepted("The browser gave no passkey. Try again.")
+        raise NotAccepted(gettext("The browser gave no passkey. Try again."))
     return answer
 
 
@@ -268,7 +271,7 @@ def _answered(request: HttpRequest, check: Callable[[], T]) -> T:
         try:
             return check()
         except _MALFORMED:
-            raise NotAccepted("This passkey was not accepted. Try again, or take another way in.") from None
+            raise NotAccepted(gettext("This passkey was not accepted. Try again, or take another way in.")) from None
         finally:
             auth.clear_state()
 

@@ -7,6 +7,7 @@ from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import NoReverseMatch, reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_POST
 
 from memory.tenants import filters
@@ -29,7 +30,7 @@ def filter_save(request: TenantRequest, slug: str) -> HttpResponse:
         made = filters.save(
             request.tenant, at, query, name=_said(request, "name"), is_shared=_is_shared(request), by=request.actor
         )
-        messages.success(request, f"Saved “{made.name}”. It stands above the list.")
+        messages.success(request, gettext("Saved “%(name)s”. It stands above the list.") % {"name": made.name})
     except BadFilter as why:
         messages.error(request, str(why))
     return _back(request, at, query)
@@ -42,7 +43,7 @@ def filter_change(request: TenantRequest, slug: str, public_id: str) -> HttpResp
     changed = _the_filter(request, public_id)
     try:
         filters.rename(changed, name=_said(request, "name"), is_shared=_is_shared(request), by=request.actor)
-        messages.success(request, f"Saved “{changed.name}”.")
+        messages.success(request, gettext("Saved “%(name)s”.") % {"name": changed.name})
     except BadFilter as why:
         messages.error(request, str(why))
     return _to(request, changed)
@@ -54,7 +55,7 @@ def filter_remove(request: TenantRequest, slug: str, public_id: str) -> HttpResp
     """Take it away. The list then offers to bring it back."""
     gone = _the_filter(request, public_id)
     filters.remove(gone, by=request.actor)
-    messages.success(request, f"Removed “{gone.name}”.")
+    messages.success(request, gettext("Removed “%(name)s”.") % {"name": gone.name})
     return _to(request, gone)
 
 
@@ -65,7 +66,7 @@ def filter_restore(request: TenantRequest, slug: str, public_id: str) -> HttpRes
     kept = _the_filter(request, public_id)
     try:
         filters.restore(kept, by=request.actor)
-        messages.success(request, f"“{kept.name}” is back.")
+        messages.success(request, gettext("“%(name)s” is back.") % {"name": kept.name})
     except BadFilter as why:
         messages.error(request, str(why))
     return _to(request, kept)

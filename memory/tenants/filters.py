@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory.tenants import audit
 from memory.tenants.access import Actor, Refused, require
@@ -65,7 +66,7 @@ class Shown:
 def place(page: str, of: str = "") -> Place:
     """The list of that name. Raises BadFilter."""
     if page not in TAKES or (page in OF_ONE) != bool(of):
-        raise BadFilter("This page has no filter.")
+        raise BadFilter(gettext("This page has no filter."))
     return Place(page, of[:100])
 
 
@@ -104,9 +105,9 @@ def save(tenant: Tenant, at: Place, query: str, *, name: str, is_shared: bool, b
     member_pk = _may(by, is_shared)
     kept = canonical(at.page, query)
     if not kept:
-        raise BadFilter("Filter the list first, then save that.")
+        raise BadFilter(gettext("Filter the list first, then save that."))
     if len(kept) > 1000:
-        raise BadFilter("This filter is too long to be saved.")
+        raise BadFilter(gettext("This filter is too long to be saved."))
     with transaction.atomic():
         _room(tenant, member_pk)
         made = SavedFilter(
@@ -183,9 +184,9 @@ def _require_theirs(kept: SavedFilter, by: Actor) -> None:
 def _named(name: str) -> str:
     clean = " ".join(name.replace("\0", "").split())
     if not clean:
-        raise BadFilter("Give the filter a name.")
+        raise BadFilter(gettext("Give the filter a name."))
     if len(clean) > NAME_LENGTH:
-        raise BadFilter(f"A name has at most {NAME_LENGTH} characters.")
+        raise BadFilter(gettext("A name has at most %(name_length)s characters.") % {"name_length": NAME_LENGTH})
     return clean
 
 
@@ -193,7 +194,9 @@ def _room(tenant: Tenant, member_pk: str) -> None:
     """Raises BadFilter where the member has as many as they may have. Of two that are saved at once one waits."""
     list(Member.objects.select_for_update().filter(pk=member_pk).values_list("pk"))
     if tenant.filters.standing().filter(member_id=member_pk).count() >= MOST:
-        raise BadFilter(f"You have {MOST} saved filters. Remove one that you no longer need.")
+        raise BadFilter(
+            gettext("You have %(most)s saved filters. Remove one that you no longer need.") % {"most": MOST}
+        )
 
 
 def _write(row: SavedFilter) -> None:
@@ -203,4 +206,6 @@ def _write(row: SavedFilter) -> None:
     except IntegrityError as error:
         if "one_filter_per_name_and_list" not in str(error):
             raise
-        raise BadFilter(f"You have a filter “{row.name}” for this list already. Choose another name.") from None
+        raise BadFilter(
+            gettext("You have a filter “%(name)s” for this list already. Choose another name.") % {"name": row.name}
+        ) from None

@@ -6,40 +6,55 @@ from typing import Any
 from django import forms
 from django.contrib.auth import authenticate, password_validation
 from django.http import HttpRequest
+from django.utils.translation import gettext, gettext_lazy
 
 from memory.tenants.access import DEFAULT_SCOPES
 from memory.tenants.keys import openable_scopes
 from memory.tenants.models import RATE_LIMIT, Role, User
 
-LOCKED = (
+LOCKED = gettext_lazy(
     "Too many wrong passwords for this address from where you are. Try again in 15 minutes, or come in by a login"
     " link. Other people, and you elsewhere, are not held up."
 )
 SCOPE_WORDS = {
-    "ingest": "Record: hooks, events, triggers",
-    "read": "Read: notes, sessions, threads",
-    "propose": "Propose changes to notes",
-    "cache": "Use the caches",
-    "dream": "Start dreams",
-    "admin": "Administer: projects, caches, delete records",
+    "ingest": gettext_lazy("Record: hooks, events, triggers"),
+    "read": gettext_lazy("Read: notes, sessions, threads"),
+    "propose": gettext_lazy("Propose changes to notes"),
+    "cache": gettext_lazy("Use the caches"),
+    "dream": gettext_lazy("Start dreams"),
+    "admin": gettext_lazy("Administer: projects, caches, delete records"),
 }
 
 
 class KeyForm(forms.Form):
     """A new agent key."""
 
-    name = forms.CharField(max_length=120, label="Name", help_text="Where it is used, e.g. CI of payments.")
-    scopes = forms.MultipleChoiceField(label="It may", widget=forms.CheckboxSelectMultiple, initial=DEFAULT_SCOPES)
-    days = forms.ChoiceField(
-        label="Ends after",
-        choices=[("365", "a year"), ("90", "90 days"), ("30", "30 days"), ("7", "a week"), ("1", "a day")],
+    name = forms.CharField(
+        max_length=120, label=gettext_lazy("Name"), help_text=gettext_lazy("Where it is used, e.g. CI of payments.")
     )
-    rate_limit = forms.IntegerField(label="Calls a minute", min_value=1, max_value=10_000_000, initial=RATE_LIMIT)
+    scopes = forms.MultipleChoiceField(
+        label=gettext_lazy("It may"), widget=forms.CheckboxSelectMultiple, initial=DEFAULT_SCOPES
+    )
+    days = forms.ChoiceField(
+        label=gettext_lazy("Ends after"),
+        choices=[
+            ("365", gettext_lazy("a year")),
+            ("90", gettext_lazy("90 days")),
+            ("30", gettext_lazy("30 days")),
+            ("7", gettext_lazy("a week")),
+            ("1", gettext_lazy("a day")),
+        ],
+    )
+    rate_limit = forms.IntegerField(
+        label=gettext_lazy("Calls a minute"), min_value=1, max_value=10_000_000, initial=RATE_LIMIT
+    )
     projects = forms.MultipleChoiceField(
-        label="Only in these projects",
+        label=gettext_lazy("Only in these projects"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="None ticked: in all that you see. Else it neither sees other projects nor records there.",
+        help_text=gettext_lazy(
+            "None ticked: in all that you see. Else it neither sees other projects nor records there."
+        ),
     )
 
     def __init__(self, *args: Any, role: str, projects: Sequence[tuple[str, str]] = (), **kwargs: Any) -> None:
@@ -62,23 +77,32 @@ class KeyChangeForm(forms.Form):
 class OverlapForm(forms.Form):
     """How long the old secret of a key stays good."""
 
-    CHOICES = (("24", "one day"), ("1", "one hour"), ("168", "a week"), ("0", "not at all: it leaked"))
+    CHOICES = (
+        ("24", gettext_lazy("one day")),
+        ("1", gettext_lazy("one hour")),
+        ("168", gettext_lazy("a week")),
+        ("0", gettext_lazy("not at all: it leaked")),
+    )
     overlap = forms.ChoiceField(choices=CHOICES)
 
 
 class InviteForm(forms.Form):
     """Whom to invite, and as what."""
 
-    email = forms.EmailField(label="E-mail address", max_length=254)
-    role = forms.ChoiceField(label="Role", choices=Role.choices, initial=Role.MEMBER)
+    email = forms.EmailField(label=gettext_lazy("E-mail address"), max_length=254)
+    role = forms.ChoiceField(label=gettext_lazy("Role"), choices=Role.choices, initial=Role.MEMBER)
 
 
 class LoginForm(forms.Form):
     email = forms.EmailField(
-        label="E-mail", max_length=254, widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True})
+        label=gettext_lazy("E-mail"),
+        max_length=254,
+        widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True}),
     )
     password = forms.CharField(
-        label="Password", max_length=200, widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
+        label=gettext_lazy("Password"),
+        max_length=200,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
     )
     user: User
     is_locked = False
@@ -97,7 +121,7 @@ class LoginForm(forms.Form):
                 raise forms.ValidationError(LOCKED)
             if not isinstance(user, User):
                 # One sentence for both: who has an account here is nobody's business.
-                raise forms.ValidationError("This e-mail address and password do not belong together.")
+                raise forms.ValidationError(gettext("This e-mail address and password do not belong together."))
             self.user = user
         return fields
 
@@ -106,7 +130,7 @@ class ProofForm(forms.Form):
     """The password of who is logged in, once more."""
 
     password = forms.CharField(
-        label="Password",
+        label=gettext_lazy("Password"),
         max_length=200,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password", "autofocus": True}),
     )
@@ -126,10 +150,10 @@ class CodeForm(forms.Form):
     """A code of the person's app, or a recovery code; the wrong ones count like wrong passwords."""
 
     code = forms.CharField(
-        label="Code",
+        label=gettext_lazy("Code"),
         max_length=40,
         widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "autofocus": True, "spellcheck": "false"}),
-        help_text="Six digits from your authenticator app, or one of your recovery codes.",
+        help_text=gettext_lazy("Six digits from your authenticator app, or one of your recovery codes."),
     )
     is_locked = False
 
@@ -144,7 +168,9 @@ class CodeForm(forms.Form):
             self.is_locked = True
             raise forms.ValidationError(LOCKED)
         if found is None or found.pk != self.user.pk:
-            raise forms.ValidationError("This code is wrong, too old, or was used before. Wait for the next one.")
+            raise forms.ValidationError(
+                gettext("This code is wrong, too old, or was used before. Wait for the next one.")
+            )
         return said
 
 
@@ -152,7 +178,7 @@ class FirstCodeForm(forms.Form):
     """The code that shows that the app has the secret."""
 
     code = forms.CharField(
-        label="Code that the app shows now",
+        label=gettext_lazy("Code that the app shows now"),
         max_length=20,
         widget=forms.TextInput(attrs={"autocomplete": "one-time-code", "inputmode": "numeric"}),
     )
@@ -162,47 +188,51 @@ class SignOnForm(forms.Form):
     """Where a team's single sign-on leads, and who comes in by it."""
 
     issuer = forms.CharField(
-        label="Issuer",
+        label=gettext_lazy("Issuer"),
         max_length=500,
-        help_text="The provider's address, as its own description spells it: https://login.example.org",
+        help_text=gettext_lazy("The provider's address, as its own description spells it: https://login.example.org"),
         widget=forms.TextInput(attrs={"inputmode": "url", "spellcheck": "false"}),
     )
     client_id = forms.CharField(
-        label="Client id", max_length=300, widget=forms.TextInput(attrs={"spellcheck": "false"})
+        label=gettext_lazy("Client id"), max_length=300, widget=forms.TextInput(attrs={"spellcheck": "false"})
     )
     secret = forms.CharField(
-        label="Client secret",
+        label=gettext_lazy("Client secret"),
         max_length=1000,
         required=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-        help_text="Kept encrypted, never shown again.",
+        help_text=gettext_lazy("Kept encrypted, never shown again."),
     )
     domains = forms.CharField(
-        label="Domains of e-mail addresses",
+        label=gettext_lazy("Domains of e-mail addresses"),
         max_length=1000,
         required=False,
-        help_text="With commas between them. Nobody else comes in by it. Empty: members and invited people of any.",
+        help_text=gettext_lazy(
+            "With commas between them. Nobody else comes in by it. Empty: members and invited people of any."
+        ),
     )
     role = forms.ChoiceField(
-        label="Who comes for the first time",
+        label=gettext_lazy("Who comes for the first time"),
         required=False,
         choices=[
-            ("", "only who is invited"),
-            ("viewer", "joins as a viewer"),
-            ("member", "joins as a member"),
-            ("reviewer", "joins as a reviewer"),
+            ("", gettext_lazy("only who is invited")),
+            ("viewer", gettext_lazy("joins as a viewer")),
+            ("member", gettext_lazy("joins as a member")),
+            ("reviewer", gettext_lazy("joins as a reviewer")),
         ],
     )
     is_required = forms.BooleanField(
-        label="Members come in by it alone",
+        label=gettext_lazy("Members come in by it alone"),
         required=False,
-        help_text="Passwords, passkeys and login links of this team's members open it no more. Owners keep theirs.",
+        help_text=gettext_lazy(
+            "Passwords, passkeys and login links of this team's members open it no more. Owners keep theirs."
+        ),
     )
 
     def __init__(self, *args: Any, has_secret: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if has_secret:
-            self.fields["secret"].widget.attrs["placeholder"] = "A secret is set; type another to replace it"
+            self.fields["secret"].widget.attrs["placeholder"] = gettext("A secret is set; type another to replace it")
 
 
 class SamlForm(SignOnForm):
@@ -210,30 +240,32 @@ class SamlForm(SignOnForm):
 
     client_id = secret = None  # type: ignore[assignment]
     metadata = forms.CharField(
-        label="Metadata of the provider (XML)",
+        label=gettext_lazy("Metadata of the provider (XML)"),
         max_length=300_000,
         required=False,
         widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
-        help_text="It fills the three fields below. Or leave it empty and fill them yourself.",
+        help_text=gettext_lazy("It fills the three fields below. Or leave it empty and fill them yourself."),
     )
     issuer = forms.CharField(
-        label="Entity id of the provider",
+        label=gettext_lazy("Entity id of the provider"),
         max_length=490,
         required=False,
         widget=forms.TextInput(attrs={"spellcheck": "false"}),
     )
     sso_url = forms.CharField(
-        label="Address for single sign-on (HTTP-Redirect)",
+        label=gettext_lazy("Address for single sign-on (HTTP-Redirect)"),
         max_length=2000,
         required=False,
         widget=forms.TextInput(attrs={"inputmode": "url", "spellcheck": "false"}),
     )
     certificates = forms.CharField(
-        label="Certificates that it signs by",
+        label=gettext_lazy("Certificates that it signs by"),
         max_length=20_000,
         required=False,
         widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
-        help_text="One, or two one below the other while the provider changes from the first to the second.",
+        help_text=gettext_lazy(
+            "One, or two one below the other while the provider changes from the first to the second."
+        ),
     )
     field_order = ("metadata", "issuer", "sso_url", "certificates", "domains", "role", "is_required")
 
@@ -249,7 +281,7 @@ def check_password(user: User, said: str, request: HttpRequest) -> None:
     if is_locked(request):
         raise forms.ValidationError(LOCKED)
     if found is None or found.pk != user.pk:
-        raise forms.ValidationError("This is not your password.")
+        raise forms.ValidationError(gettext("This is not your password."))
 
 
 def is_locked(request: HttpRequest) -> bool:
@@ -259,18 +291,20 @@ def is_locked(request: HttpRequest) -> bool:
 
 class PasswordForm(forms.Form):
     old = forms.CharField(
-        label="Password until now",
+        label=gettext_lazy("Password until now"),
         max_length=200,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password", "autofocus": True}),
     )
     password1 = forms.CharField(
-        label="New password",
+        label=gettext_lazy("New password"),
         max_length=200,
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password", "autofocus": True}),
-        help_text="At least 10 characters.",
+        help_text=gettext_lazy("At least 10 characters."),
     )
     password2 = forms.CharField(
-        label="The same again", max_length=200, widget=forms.PasswordInput(attrs={"autocomplete": "new-password"})
+        label=gettext_lazy("The same again"),
+        max_length=200,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
 
     def __init__(self, user: User, *args: Any, asks_old: bool, request: HttpRequest, **kwargs: Any) -> None:
@@ -288,7 +322,7 @@ class PasswordForm(forms.Form):
         fields = super().clean() or {}
         first, second = fields.get("password1"), fields.get("password2")
         if first and second and first != second:
-            self.add_error("password2", "The two passwords differ.")
+            self.add_error("password2", gettext("The two passwords differ."))
         elif first:
             try:
                 password_validation.validate_password(first, self.user)

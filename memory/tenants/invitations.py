@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory.tenants import audit, rls
 from memory.tenants.access import Actor, Refused, member_actor, require
@@ -40,10 +41,13 @@ def invite(tenant: Tenant, email: str, *, role: str, by: Actor) -> tuple[Invitat
         raise Refused("member.manage")
     known = address(email)
     if known is None or role not in Role.values:
-        raise InvalidMember(f"{email!r} is not an e-mail address, or {role!r} is no role.")
+        raise InvalidMember(
+            gettext("%(email)s is not an e-mail address, or %(role)s is no role.")
+            % {"email": repr(email), "role": repr(role)}
+        )
     Tenant.objects.select_for_update().get(pk=tenant.pk)
     if Member.objects.current().filter(tenant=tenant, user__email=known).exists():
-        raise InvalidMember(f"{known} is in the team already.")
+        raise InvalidMember(gettext("%(known)s is in the team already.") % {"known": known})
     open_invitations(tenant).filter(email=known).update(withdrawn_at=timezone.now())
     # One that has expired keeps the address until it is withdrawn.
     Invitation.objects.filter(tenant=tenant, email=known, accepted_at=None, withdrawn_at=None).update(

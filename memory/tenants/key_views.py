@@ -7,6 +7,7 @@ from uuid import UUID
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from memory.tenants import keys
@@ -88,13 +89,13 @@ def key_rotate(request: TenantRequest, slug: str, key_id: str) -> HttpResponse:
     key = get_object_or_404(keys.revocable_keys(request.tenant, by=request.actor), public_id=key_id)
     form = OverlapForm(request.POST)
     if not form.is_valid():
-        messages.error(request, "Nothing was changed: choose for how long the old key stays good.")
+        messages.error(request, gettext("Nothing was changed: choose for how long the old key stays good."))
         return redirect("keys", slug)
     try:
         overlap = timedelta(hours=int(form.cleaned_data["overlap"]))
         made, secret = keys.rotate_key(key, overlap=overlap, by=request.actor)
     except keys.NotUsable:
-        messages.error(request, "This key has ended, or was replaced before: make a new one, or replace that.")
+        messages.error(request, gettext("This key has ended, or was replaced before: make a new one, or replace that."))
         return redirect("keys", slug)
     return _list(request, _form(request), made=made, secret=secret, replaced=key)
 
@@ -109,9 +110,13 @@ def key_change(request: TenantRequest, slug: str, key_id: str) -> HttpResponse:
     if form.is_valid():
         said = form.cleaned_data
         keys.change_key(key, name=said["name"], rate_limit=said["rate_limit"], by=request.actor)
-        messages.success(request, f"{key.name} may make {key.rate_limit:,} calls a minute.")
+        messages.success(
+            request,
+            gettext("%(name)s may make %(rate_limit)s calls a minute.")
+            % {"name": key.name, "rate_limit": format(key.rate_limit, ",")},
+        )
     else:
-        messages.error(request, "Nothing was changed: a key needs a name and a limit from 1 to 10,000,000.")
+        messages.error(request, gettext("Nothing was changed: a key needs a name and a limit from 1 to 10,000,000."))
     return redirect("keys", slug)
 
 
@@ -121,5 +126,5 @@ def key_revoke(request: TenantRequest, slug: str, key_id: str) -> HttpResponse:
     """End a key. Whoever sees a leak must not be asked for a password first."""
     key = get_object_or_404(keys.revocable_keys(request.tenant, by=request.actor), public_id=key_id)
     keys.revoke_key(key, by=request.actor)
-    messages.success(request, f"{key.name} opens nothing any more.")
+    messages.success(request, gettext("%(name)s opens nothing any more.") % {"name": key.name})
     return redirect("keys" if request.POST.get("back") == "keys" else "connect", slug)

@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory.tenants import invitations, people, sign_on
@@ -64,7 +65,10 @@ def member_role(request: TenantRequest, slug: str, member_id: str) -> HttpRespon
     except people.InvalidMember as why:
         messages.error(request, str(why))
     else:
-        messages.success(request, f"{member.handle} is {request.POST['role']} now.")
+        messages.success(
+            request,
+            gettext("%(handle)s is %(role)s now.") % {"handle": member.handle, "role": gettext(request.POST["role"])},
+        )
     return redirect("members", slug)
 
 
@@ -79,7 +83,9 @@ def member_remove(request: TenantRequest, slug: str, member_id: str) -> HttpResp
     except people.InvalidMember as why:
         messages.error(request, str(why))
         return redirect("members", slug)
-    messages.success(request, f"{member.handle} is out of the team, and so are their keys.")
+    messages.success(
+        request, gettext("%(handle)s is out of the team, and so are their keys.") % {"handle": member.handle}
+    )
     return redirect("choose") if str(member.pk) == request.actor.member_pk else redirect("members", slug)
 
 
@@ -103,7 +109,7 @@ def member_link(request: TenantRequest, slug: str, member_id: str) -> HttpRespon
 def invitation_withdraw(request: TenantRequest, slug: str, invitation_id: str) -> HttpResponse:
     invitation = get_object_or_404(request.tenant.invitations.all(), public_id=invitation_id)
     invitations.withdraw(invitation, by=request.actor)
-    messages.success(request, f"The link for {invitation.email} opens nothing any more.")
+    messages.success(request, gettext("The link for %(email)s opens nothing any more.") % {"email": invitation.email})
     return redirect("members", slug)
 
 

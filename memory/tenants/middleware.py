@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
+from django.utils.translation import gettext
 
 from memory import problems
 from memory.tenants import audit, entry, limits, people, rls
@@ -76,7 +77,7 @@ class TenantTransaction:
                 if team.tenant.slug == slug:
                     return suspended_page(request, team)
             # A team that exists and one that does not look the same to a stranger.
-            return error_page(request, problems.Problem(404, "not_found", "There is nothing at this address."))
+            return error_page(request, problems.Problem(404, "not_found", gettext("There is nothing at this address.")))
         tenant_pk, member_pk = found
         if not entry.opens(request, tenant_pk):
             return ask_to_log_in(request)
@@ -231,5 +232,7 @@ def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
     if problems.wants_json(request):
         detail = "Send the page's CSRF token as X-CSRFToken, from the same site."
         return problems.response(problems.Problem(403, "csrf", detail))
-    detail = "This form was open for too long or in another browser. Nothing was changed: load the page and try again."
+    detail = gettext(
+        "This form was open for too long or in another browser. Nothing was changed: load the page and try again."
+    )
     return error_page(request, problems.Problem(403, "csrf", detail))

@@ -6,6 +6,7 @@ from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext
 
 from memory import ids
 from memory.tenants.rls import NIL
@@ -60,6 +61,8 @@ class User(AbstractBaseUser):
     is_active = models.BooleanField(default=True)
     # Whoever runs the server: they make, suspend, export and delete teams, and are in none by it.
     is_operator = models.BooleanField(default=False, db_default=False)
+    # What pages speak to this person; empty: what their browser asks for.
+    language = models.CharField(max_length=10, blank=True, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = UserManager()
@@ -259,7 +262,9 @@ class Browser(models.Model):
         """What a person calls it: "Firefox on Windows"."""
         program = next((name for mark, name in _PROGRAMS if mark in self.agent), "")
         system = next((name for mark, name in _SYSTEMS if mark in self.agent), "")
-        return f"{program} on {system}" if program and system else program or self.agent or "Unknown browser"
+        if program and system:
+            return gettext("%(program)s on %(system)s") % {"program": program, "system": system}
+        return program or self.agent or gettext("Unknown browser")
 
 
 class LoginLink(TenantOwned):

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory import ids
 from memory.tenants import access, audit, choices, due, outgoing, vault
@@ -151,7 +152,7 @@ def _said(row: Message) -> dict[str, Any]:
     try:
         said: dict[str, Any] = json.loads(vault.opened(bytes(row.sealed or b"")))
     except vault.Unreadable:
-        raise NotSent("never", "The key that its words were sealed with is gone.") from None
+        raise NotSent("never", gettext("The key that its words were sealed with is gone.")) from None
     return said
 
 
@@ -163,7 +164,7 @@ def _hook(tenant: Tenant, said: dict[str, Any]) -> tuple[str, str]:
     except vault.Unreadable as why:
         raise NotSent("never", str(why)) from None
     if not url:
-        raise NotSent("never", "The settings hold no address for it any more.")
+        raise NotSent("never", gettext("The settings hold no address for it any more."))
     return url, secret
 
 

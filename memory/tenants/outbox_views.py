@@ -3,6 +3,7 @@
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
 from memory.tenants import outbox, outgoing, pages, trials
@@ -49,5 +50,5 @@ def message_try(request: TenantRequest, slug: str) -> HttpResponse:
 def message_again(request: TenantRequest, slug: str, message_id: str) -> HttpResponse:
     message = get_object_or_404(request.tenant.messages.all(), public_id=message_id)
     if not outbox.again(message, by=request.actor):
-        messages.error(request, "It was sent, waits to be sent, or its words are gone.")
+        messages.error(request, gettext("It was sent, waits to be sent, or its words are gone."))
     return redirect("messages", slug)

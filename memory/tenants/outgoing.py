@@ -24,6 +24,7 @@ import orjson
 import requests
 from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
+from django.utils.translation import gettext
 from requests_hardened import Config, Manager
 from requests_hardened.ip_filter import InvalidIPAddress
 from urllib3.connection import HTTPConnection, HTTPSConnection
@@ -67,14 +68,17 @@ def check_url(url: str) -> None:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise InvalidAddress("This is no web address.") from None
+        raise InvalidAddress(gettext("This is no web address.")) from None
     if len(url) > MOST_URL or not url.isprintable() or " " in url or not parts.hostname or port == 0:
-        raise InvalidAddress(f"A web address has a host, no spaces, and up to {MOST_URL:,} characters.")
+        raise InvalidAddress(
+            gettext("A web address has a host, no spaces, and up to %(most_url)s characters.")
+            % {"most_url": format(MOST_URL, ",")}
+        )
     if parts.username is not None or parts.password is not None:
-        raise InvalidAddress("Leave name and password out of the address.")
+        raise InvalidAddress(gettext("Leave name and password out of the address."))
     if parts.scheme != "https" and not (parts.scheme == "http" and is_listed(url)):
         raise InvalidAddress(
-            "The address begins with https://. The operator may allow others: TEAM_MEMORY_WEBHOOK_HOSTS."
+            gettext("The address begins with https://. The operator may allow others: TEAM_MEMORY_WEBHOOK_HOSTS.")
         )
 
 
@@ -111,7 +115,7 @@ def post_json(url: str, body: Any, *, message_id: str = "", secret: str = "") ->
         except InvalidIPAddress:
             raise NotSent("never", f"{place(url)} is a private or loopback address. {_ALLOW}") from None
         except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema):
-            raise NotSent("never", "This is no web address.") from None
+            raise NotSent("never", gettext("This is no web address.")) from None
         except (requests.RequestException, OSError, ValueError) as why:
             raise _broken(url, why, wire) from None
     return _taken(url, answer, said)
@@ -136,7 +140,7 @@ def fetch_json(url: str, *, form: dict[str, str] | None = None, authorization: s
         except InvalidIPAddress:
             raise NotSent("never", f"{place(url)} is a private or loopback address. {_ALLOW}") from None
         except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema):
-            raise NotSent("never", "This is no web address.") from None
+            raise NotSent("never", gettext("This is no web address.")) from None
         except (requests.RequestException, OSError, ValueError) as why:
             raise _broken(url, why, wire) from None
     _taken(url, answer, said)
@@ -145,7 +149,7 @@ def fetch_json(url: str, *, form: dict[str, str] | None = None, authorization: s
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        raise NotSent("never", f"{place(url)} answered no JSON object.")
+        raise NotSent("never", gettext("%(url)s answered no JSON object.") % {"url": place(url)})
     return document
 
 
@@ -156,7 +160,11 @@ def _taken(url: str, answer: requests.Response, said: bytes) -> int:
     words = "".join(char for char in said[:120].decode("utf-8", "replace") if char.isprintable())
     told = f"{place(url)} answered {status}{f': {words}' if words else ''}"
     if 300 <= status < 400:
-        raise NotSent("never", f"{place(url)} answered {status}, a redirect: type the address it leads to.")
+        raise NotSent(
+            "never",
+            gettext("%(url)s answered %(status)s, a redirect: type the address it leads to.")
+            % {"url": place(url), "status": status},
+        )
     if status in _LATER or status >= 500:
         raise NotSent("later", told, retry_after=_seconds(answer.headers.get("Retry-After", "")))
     raise NotSent("never", told)
@@ -298,7 +306,7 @@ def send_mail(mail: Mail, *, before: Callable[[], None] = lambda: None) -> None:
     raises ends the sending. Raises NotSent.
     """
     if not has_mail():
-        raise NotSent("never", "The operator named no SMTP server (TEAM_MEMORY_SMTP_URL).")
+        raise NotSent("never", gettext("The operator named no SMTP server (TEAM_MEMORY_SMTP_URL)."))
     connection: Any = get_connection()
     try:
         connection.open()
@@ -310,7 +318,7 @@ def send_mail(mail: Mail, *, before: Callable[[], None] = lambda: None) -> None:
     except (OSError, smtplib.SMTPException) as why:
         raise _unmailed(why, is_taken=True) from None
     except ValueError:
-        raise NotSent("never", "This is no address that mail can be sent to.") from None
+        raise NotSent("never", gettext("This is no address that mail can be sent to.")) from None
     finally:
         with suppress(OSError, smtplib.SMTPException):
             connection.close()

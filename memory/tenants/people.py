@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory.tenants import audit, keys, outbox, outgoing, rls
 from memory.tenants.access import DEFAULT_SCOPES, Actor, Refused, command_actor, member_actor, require
@@ -57,7 +58,9 @@ def address(typed: str) -> str | None:
 def require_slug(slug: str) -> None:
     """Raises InvalidTeam unless this can be a team's short name."""
     if not SLUG.fullmatch(slug):
-        raise InvalidTeam(f"{slug!r} can't be a team's slug: use 1 to 60 of a-z, 0-9 and -, e.g. acme.")
+        raise InvalidTeam(
+            gettext("%(slug)s can't be a team's slug: use 1 to 60 of a-z, 0-9 and -, e.g. acme.") % {"slug": repr(slug)}
+        )
 
 
 def found_team(
@@ -77,7 +80,7 @@ def found_team(
     require_slug(slug)
     email = address(owner)
     if email is None:
-        raise InvalidTeam(f"{owner!r} is not an e-mail address.")
+        raise InvalidTeam(gettext("%(owner)s is not an e-mail address.") % {"owner": repr(owner)})
     known = tenant_by_slug(slug)
     tenant = Tenant(slug=slug, name=slug) if known is None else Tenant(pk=known)
     with transaction.atomic():
@@ -101,7 +104,10 @@ def _projects(tenant: Tenant, slugs: Sequence[str]) -> list[UUID]:
     known: dict[str, UUID] = dict(tenant.projects.current().filter(slug__in=slugs).values_list("slug", "pk"))
     missing = sorted(set(slugs) - set(known))
     if missing:
-        raise InvalidTeam(f"The team has no project {', '.join(missing)}. The page Projects shows the slugs.")
+        raise InvalidTeam(
+            gettext("The team has no project %(missing)s. The page Projects shows the slugs.")
+            % {"missing": ", ".join(missing)}
+        )
     return list(known.values())
 
 
@@ -112,7 +118,8 @@ def _owner(tenant: Tenant, email: str) -> tuple[Member, bool]:
         return member, False
     if Member.objects.filter(tenant=tenant).exists():
         raise InvalidTeam(
-            f"The team {tenant.slug!r} exists and {email} is not in it. Add people by manage.py add_member."
+            gettext("The team %(slug)s exists and %(email)s is not in it. Add people by manage.py add_member.")
+            % {"slug": repr(tenant.slug), "email": email}
         )
     return first_owner(tenant, email), True
 
@@ -150,9 +157,11 @@ def add_member(tenant: Tenant, email: str, *, role: str | None = None, by: Actor
     require(by, "member.manage")
     known = address(email)
     if known is None:
-        raise InvalidMember(f"{email!r} is not an e-mail address.")
+        raise InvalidMember(gettext("%(email)s is not an e-mail address.") % {"email": repr(email)})
     if role is not None and role not in Role.values:
-        raise InvalidMember(f"{role!r} is no role: use {', '.join(Role.values)}.")
+        raise InvalidMember(
+            gettext("%(role)s is no role: use %(values)s.") % {"role": repr(role), "values": ", ".join(Role.values)}
+        )
     # Of two that lower the last two owners one must wait, and then sees that only one is left.
     Tenant.objects.select_for_update().get(pk=tenant.pk)
     user = User.objects.filter(email=known).first() or User.objects.create_user(known)
@@ -164,7 +173,10 @@ def add_member(tenant: Tenant, email: str, *, role: str | None = None, by: Actor
     if "owner" in (wanted, former) and by.role != "owner":
         raise Refused("member.manage")
     if former == "owner" and not _other_owner(tenant, user):
-        raise InvalidMember(f"{known} is the only owner of {tenant.slug}: make another owner first.")
+        raise InvalidMember(
+            gettext("%(known)s is the only owner of %(slug)s: make another owner first.")
+            % {"known": known, "slug": tenant.slug}
+        )
     if member is None:
         member = Member(tenant=tenant, user=user, handle=free_handle(tenant, known))
     member.role, member.removed_at = wanted, None
@@ -277,7 +289,10 @@ def remove_member(member: Member, *, by: Actor) -> None:
     if locked.role == "owner" and str(member.pk) != by.member_pk and by.role != "owner":
         raise Refused("member.manage")
     if locked.role == "owner" and not _other_owner(tenant, locked.user):
-        raise InvalidMember(f"{locked.user.email} is the only owner of {tenant.slug}: make another owner first.")
+        raise InvalidMember(
+            gettext("%(email)s is the only owner of %(slug)s: make another owner first.")
+            % {"email": locked.user.email, "slug": tenant.slug}
+        )
     locked.removed_at = timezone.now()
     locked.save(update_fields=["removed_at"])
     # They stop with their member, and must not come back with them.

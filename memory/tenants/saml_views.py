@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -133,7 +134,7 @@ def saml_page(request: TenantRequest, slug: str) -> HttpResponse:
     form = SamlForm(request.POST if request.method == "POST" else None, initial=shown(row) if is_saml else {})
     if request.method == "POST" and form.is_valid() and _saved(request, form):
         AxesProxyHandler.reset_attempts(username=f"saml {slug}")
-        messages.success(request, "Saved. Try it, before you tell others.")
+        messages.success(request, gettext("Saved. Try it, before you tell others."))
         return redirect("sign_on_saml", slug)
     context = {
         "form": form,

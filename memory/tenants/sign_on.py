@@ -11,6 +11,7 @@ from typing import Final
 from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory.tenants import audit, invitations, oidc, outgoing, people, rls, saml, vault
 from memory.tenants.access import Actor, member_actor, require
@@ -133,9 +134,11 @@ def save(tenant: Tenant, wanted: Wanted, *, signed_on_at: float, by: Actor) -> S
     if is_moved:
         oidc.forget()
     if wanted.is_required and is_moved:
-        raise Invalid("is_required", "Save without this, come in by it once yourself, then ask everybody for it.")
+        raise Invalid(
+            "is_required", gettext("Save without this, come in by it once yourself, then ask everybody for it.")
+        )
     if wanted.is_required and not row.is_required and signed_on_at <= row.connected_at.timestamp():
-        raise Invalid("is_required", "Come in by it once yourself first, so that nobody is locked out.")
+        raise Invalid("is_required", gettext("Come in by it once yourself first, so that nobody is locked out."))
     _lead(row, wanted)
     row.domains, row.role, row.is_required = domains, wanted.role, wanted.is_required
     row.is_for_owners = row.is_for_owners or by.role == Role.OWNER
@@ -167,14 +170,16 @@ def _check(wanted: Wanted, domains: str, row: SignOn | None) -> None:
     if wanted.provider is None:
         _check_client(wanted, row)
     elif not domains:
-        raise Invalid("domains", "Say of which domains: SAML has no word for an address that was verified.")
+        raise Invalid("domains", gettext("Say of which domains: SAML has no word for an address that was verified."))
     wrong = [one for one in domains.split() if not _DOMAIN.fullmatch(one)]
     if wrong:
-        raise Invalid("domains", f"{wrong[0][:80]!r} is no domain, such as example.org.")
+        raise Invalid(
+            "domains", gettext("%(wrong)s is no domain, such as example.org.") % {"wrong": repr(wrong[0][:80])}
+        )
     if wanted.role and wanted.role not in ROLES:
-        raise Invalid("role", f"Who comes for the first time can be {', '.join(ROLES)}.")
+        raise Invalid("role", gettext("Who comes for the first time can be %(roles)s.") % {"roles": ", ".join(ROLES)})
     if wanted.role and not domains:
-        raise Invalid("domains", "Say of which domains: else everybody whom the provider knows would join.")
+        raise Invalid("domains", gettext("Say of which domains: else everybody whom the provider knows would join."))
 
 
 def _check_client(wanted: Wanted, row: SignOn | None) -> None:
@@ -183,9 +188,9 @@ def _check_client(wanted: Wanted, row: SignOn | None) -> None:
     except outgoing.InvalidAddress as why:
         raise Invalid("issuer", str(why)) from None
     if "?" in wanted.issuer or "#" in wanted.issuer:
-        raise Invalid("issuer", "An issuer has no ? and no #.")
+        raise Invalid("issuer", gettext("An issuer has no ? and no #."))
     if (row is None or not row.secret) and not wanted.secret:
-        raise Invalid("secret", "The provider gives a secret with the client id.")
+        raise Invalid("secret", gettext("The provider gives a secret with the client id."))
 
 
 def told(row: SignOn | None) -> str:
@@ -250,20 +255,21 @@ def _arrive(door: Door, claims: oidc.Claims, who: Actor) -> Member:
     tenant = Tenant.objects.select_for_update().get(pk=door.tenant_pk)
     row = SignOn.objects.filter(tenant=tenant).first()
     if row is None or not _still(row, door):
-        raise NotLetIn("The team's single sign-on was changed a moment ago. Try again.")
+        raise NotLetIn(gettext("The team's single sign-on was changed a moment ago. Try again."))
     if not claims.is_verified or not claims.email:
-        raise NotLetIn("Your provider tells no e-mail address of yours, or not that it verified it.")
+        said = gettext("Your provider tells no e-mail address of yours, or not that it verified it.")
+        raise NotLetIn(said)
     if row.domains and claims.email.rpartition("@")[2] not in row.domains.split():
-        raise NotLetIn(f"The team lets nobody in by an address like {claims.email}.")
+        raise NotLetIn(gettext("The team lets nobody in by an address like %(email)s.") % {"email": claims.email})
     identity = Identity.objects.select_related("member__user", "member__tenant").filter(
         tenant=tenant, issuer=row.authority, subject=claims.subject
     )
     known = identity.first()
     member = known.member if known else _known_by_address(row, claims) or _joined(row, tenant, claims, who)
     if member.removed_at is not None or not member.user.is_active:
-        raise NotLetIn("You are not in this team any more. Ask whoever manages its members.")
+        raise NotLetIn(gettext("You are not in this team any more. Ask whoever manages its members."))
     if member.role == Role.OWNER and not row.is_for_owners:
-        raise NotLetIn("Owners come in by this once an owner has saved the team's single sign-on.")
+        raise NotLetIn(gettext("Owners come in by this once an owner has saved the team's single sign-on."))
     if known is None:
         _link(row, member, claims, who)
     else:
@@ -287,7 +293,9 @@ def _known_by_address(row: SignOn, claims: oidc.Claims) -> Member | None:
 def _link(row: SignOn, member: Member, claims: oidc.Claims, who: Actor) -> None:
     if Identity.objects.filter(member=member, issuer=row.authority).exists():
         # Addresses are given to others; the provider's own name for a person is not.
-        raise NotLetIn("Your provider knew somebody else by this address. Ask an admin of the team to unlink them.")
+        raise NotLetIn(
+            gettext("Your provider knew somebody else by this address. Ask an admin of the team to unlink them.")
+        )
     Identity.objects.create(
         tenant_id=row.tenant_id, member=member, issuer=row.authority, subject=claims.subject, last_at=timezone.now()
     )
@@ -299,18 +307,22 @@ def _joined(row: SignOn, tenant: Tenant, claims: oidc.Claims, who: Actor) -> Mem
     """A member made now, for who is invited, or for anybody where the team says so."""
     if User.objects.filter(email=claims.email).exists():
         # Their account is theirs, and other teams' too: a provider of this team has no say about it.
-        raise NotLetIn("You have an account, and are not in this team. Ask for an invitation, and log in to accept it.")
+        raise NotLetIn(
+            gettext("You have an account, and are not in this team. Ask for an invitation, and log in to accept it.")
+        )
     invitation = invitations.open_invitations(tenant).filter(email=claims.email, invited_by__removed_at=None).first()
     role = invitation.role if invitation else row.role
     if not role:
-        raise NotLetIn(f"Nobody invited {claims.email}. Ask whoever manages the team's members.")
+        raise NotLetIn(
+            gettext("Nobody invited %(email)s. Ask whoever manages the team's members.") % {"email": claims.email}
+        )
     if role == Role.OWNER and not row.is_for_owners:
-        raise NotLetIn("Owners come in by this once an owner has saved the team's single sign-on.")
+        raise NotLetIn(gettext("Owners come in by this once an owner has saved the team's single sign-on."))
     fresh = people.new_user(claims.email)
     fresh.name = claims.name
     user = people.keep_user(fresh, None)
     if user is None:
-        raise NotLetIn("This address got an account a moment ago. Try again.")
+        raise NotLetIn(gettext("This address got an account a moment ago. Try again."))
     member = Member(tenant=tenant, user=user, handle=people.free_handle(tenant, user.email), role=role)
     member.save()
     if invitation:

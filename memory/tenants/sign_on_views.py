@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory.tenants import entry, oidc, saml, sign_on
@@ -105,7 +106,7 @@ def let_in(
     proved_at = claims.auth_time if claims.auth_time is not None else time.time() if is_proof else 0.0
     enter_by_sign_on(request, member.user, door.tenant_pk, proved_at=min(proved_at, time.time()))
     if is_proof:
-        messages.success(request, "Thank you. Now do it again: nothing was changed yet.")
+        messages.success(request, gettext("Thank you. Now do it again: nothing was changed yet."))
     return redirect(next_page)
 
 
@@ -153,7 +154,7 @@ def sign_on_page(request: TenantRequest, slug: str) -> HttpResponse:
         except sign_on.Invalid as why:
             form.add_error(why.field, str(why))
         else:
-            messages.success(request, "Saved. Try it, before you tell others.")
+            messages.success(request, gettext("Saved. Try it, before you tell others."))
             return redirect("sign_on", slug)
     context = {
         "form": form,
@@ -180,7 +181,7 @@ def shown(row: SignOn | None) -> dict[str, Any]:
 @recently
 def sign_on_remove(request: TenantRequest, slug: str) -> HttpResponse:
     sign_on.remove(request.tenant, by=request.actor)
-    messages.success(request, "Nobody comes in by single sign-on any more.")
+    messages.success(request, gettext("Nobody comes in by single sign-on any more."))
     return redirect("sign_on", slug)
 
 
@@ -191,5 +192,8 @@ def member_unlink(request: TenantRequest, slug: str, member_id: str) -> HttpResp
     """Forget who a member is at the provider."""
     member = get_object_or_404(request.tenant.members.current(), public_id=member_id)
     if sign_on.unlink(member, by=request.actor):
-        messages.success(request, f"{member.handle} is linked anew, by their address, when they next come.")
+        messages.success(
+            request,
+            gettext("%(handle)s is linked anew, by their address, when they next come.") % {"handle": member.handle},
+        )
     return redirect("members", slug)

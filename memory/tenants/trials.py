@@ -1,5 +1,7 @@
 """A message that an admin sends to see whether mail and Slack work."""
 
+from django.utils.translation import gettext
+
 from memory.tenants import access, audit, choices, outbox
 from memory.tenants.access import Actor
 from memory.tenants.models import Member, Message, Setting, Tenant
@@ -27,19 +29,19 @@ def send(tenant: Tenant, channel: str, *, by: Actor) -> Message:
 def _mail(tenant: Tenant, by: Actor) -> Message:
     me = Member.objects.filter(tenant=tenant, public_id=by.id).select_related("user").first()
     if me is None:
-        raise NoWay("Only a member has an address to send to.")
+        raise NoWay(gettext("Only a member has an address to send to."))
     text = f"Mail of Team Memory works: {by.label} of {tenant.name} asked for this one.\n"
     try:
         made = outbox.mail(tenant, me.user.email, "Mail of Team Memory works", text)
     except outbox.NoMail:
-        raise NoWay("No mail server is set: the operator sets TEAM_MEMORY_SMTP_URL and restarts.") from None
+        raise NoWay(gettext("No mail server is set: the operator sets TEAM_MEMORY_SMTP_URL and restarts.")) from None
     assert made is not None  # noqa: S101 - an occasion of its own
     return made
 
 
 def _slack(tenant: Tenant, by: Actor) -> Message:
     if not choices.text(tenant, "slack_url"):
-        raise NoWay("No Slack webhook is set: paste its address under Settings, News.")
+        raise NoWay(gettext("No Slack webhook is set: paste its address under Settings, News."))
     text = f"Team Memory can post here: {by.label} of {tenant.name} asked for this message."
     made = outbox.slack(tenant, SLACK, text, about="Slack works")
     assert made is not None  # noqa: S101 - an occasion of its own

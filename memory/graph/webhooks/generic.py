@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from django.utils.translation import gettext
+
 from memory.graph.summaries.line import one_line, text_of
 from memory.graph.webhooks.taken import Taken, Unreadable, moment, name
 from memory.problems import Problem
@@ -20,11 +22,17 @@ class WrongMap(ValueError):
 def checked_map(given: Any) -> dict[str, str]:
     """A field map as it may be kept: known fields, each with a JSON Pointer. Raises WrongMap."""
     if not isinstance(given, dict):
-        raise WrongMap(f"A field map gives {', '.join(FIELDS)} a JSON Pointer each, e.g. {{'thread': '/issue/key'}}.")
+        raise WrongMap(
+            gettext("A field map gives %(fields)s a JSON Pointer each, e.g. {'thread': '/issue/key'}.")
+            % {"fields": ", ".join(FIELDS)}
+        )
     kept = {}
     for field, path in given.items():
         if field not in FIELDS:
-            raise WrongMap(f"Unknown field {str(field)[:40]!r}. Known are {', '.join(FIELDS)}.")
+            raise WrongMap(
+                gettext("Unknown field %(field)s. Known are %(fields)s.")
+                % {"field": repr(str(field)[:40]), "fields": ", ".join(FIELDS)}
+            )
         if path in (None, ""):
             continue
         if (
@@ -33,9 +41,14 @@ def checked_map(given: Any) -> dict[str, str]:
             or len(path) > _MOST_PATH
             or path.count("/") > _MOST_STEPS
         ):
-            raise WrongMap(f"{field}: a JSON Pointer begins with / and names a way of keys, e.g. /issue/key.")
+            raise WrongMap(
+                gettext("%(field)s: a JSON Pointer begins with / and names a way of keys, e.g. /issue/key.")
+                % {"field": field}
+            )
         if "~" in path.replace("~0", "").replace("~1", ""):
-            raise WrongMap(f"{field}: in a JSON Pointer ~ is written ~0, and / inside a key ~1.")
+            raise WrongMap(
+                gettext("%(field)s: in a JSON Pointer ~ is written ~0, and / inside a key ~1.") % {"field": field}
+            )
         kept[field] = path
     return kept
 
@@ -61,7 +74,10 @@ def take(headers: Mapping[str, str], raw: bytes, *, source: str, field_map: Mapp
     thread = name(text_of(found.get("thread")))
     external_id = name(text_of(found.get("external_id"))) or None
     if "thread" in field_map and not thread and external_id is None:
-        raise Unreadable(f"There is nothing at {field_map['thread']}, which the map calls the thread.")
+        raise Unreadable(
+            gettext("There is nothing at %(field_map)s, which the map calls the thread.")
+            % {"field_map": field_map["thread"]}
+        )
     return Taken(
         event="",
         payload=raw,
@@ -76,7 +92,7 @@ def take(headers: Mapping[str, str], raw: bytes, *, source: str, field_map: Mapp
 
 def _value(raw: bytes, media_type: str, is_needed: bool) -> Any:
     if not raw.strip():
-        raise Unreadable("The body is empty.")
+        raise Unreadable(gettext("The body is empty."))
     try:
         value, _ = fast_json(raw)
     except Problem as problem:
@@ -84,5 +100,5 @@ def _value(raw: bytes, media_type: str, is_needed: bool) -> Any:
             raise Unreadable(problem.detail) from None
         return None
     if value is None or value in ({}, [], ""):
-        raise Unreadable("The body says nothing.")
+        raise Unreadable(gettext("The body says nothing."))
     return value

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from django.utils.translation import gettext
+
 from memory.graph.webhooks.secrets import digest
 
 # A signed call may be this old: long enough for a slow way, too short to be worth stealing.
@@ -44,15 +46,15 @@ class Proof:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise ValueError(f"The method is one of {', '.join(METHODS)}.")
+            raise ValueError(gettext("The method is one of %(methods)s.") % {"methods": ", ".join(METHODS)})
         if self.method in ("hmac", "token") and not _HEADER.fullmatch(self.header):
-            raise ValueError("The header's name is letters, digits and dashes, e.g. X-Signature-256.")
+            raise ValueError(gettext("The header's name is letters, digits and dashes, e.g. X-Signature-256."))
         if self.encoding not in ("hex", "base64"):
-            raise ValueError("The encoding is hex or base64.")
+            raise ValueError(gettext("The encoding is hex or base64."))
         if self.algorithm not in _HASHES:
-            raise ValueError("The algorithm is sha256 or sha512.")
+            raise ValueError(gettext("The algorithm is sha256 or sha512."))
         if len(self.prefix) > 20:
-            raise ValueError("The prefix has up to 20 characters, e.g. sha256=.")
+            raise ValueError(gettext("The prefix has up to 20 characters, e.g. sha256=."))
 
     @property
     def keeps_secret(self) -> bool:
@@ -88,9 +90,13 @@ def _check_hmac(proof: Proof, secrets: Sequence[str | bytes], headers: Headers, 
     shown = headers.get(proof.header, "").strip()
     if not shown:
         if proof.header == GITHUB.header and "X-Hub-Signature" in headers:
-            raise Unproven("weak_signature", "Only X-Hub-Signature (SHA-1) was sent. Send X-Hub-Signature-256.")
+            raise Unproven(
+                "weak_signature", gettext("Only X-Hub-Signature (SHA-1) was sent. Send X-Hub-Signature-256.")
+            )
         raise Unproven(
-            "no_signature", f"The header {proof.header} is missing. Set the endpoint's secret at the sender."
+            "no_signature",
+            gettext("The header %(header)s is missing. Set the endpoint's secret at the sender.")
+            % {"header": proof.header},
         )
     if not shown.startswith(proof.prefix):
         raise Unproven("wrong_signature", f"{proof.header} must begin with {proof.prefix}")
@@ -101,7 +107,11 @@ def _check_hmac(proof: Proof, secrets: Sequence[str | bytes], headers: Headers, 
 def _check_token(proof: Proof, digests: Sequence[str | bytes], headers: Headers) -> None:
     shown = headers.get(proof.header, "").strip()
     if not shown:
-        raise Unproven("no_token", f"The header {proof.header} is missing. Set the endpoint's secret at the sender.")
+        raise Unproven(
+            "no_token",
+            gettext("The header %(header)s is missing. Set the endpoint's secret at the sender.")
+            % {"header": proof.header},
+        )
     if not shown.lower().startswith(proof.prefix.lower()):
         raise Unproven("wrong_token", f"{proof.header} must begin with {proof.prefix}")
     given = digest(shown[len(proof.prefix) :].strip())
@@ -111,7 +121,7 @@ def _check_token(proof: Proof, digests: Sequence[str | bytes], headers: Headers)
 def _check_slack(secrets: Sequence[str | bytes], headers: Headers, raw: bytes, now: float) -> None:
     stamp, shown = headers.get("X-Slack-Request-Timestamp", ""), headers.get("X-Slack-Signature", "").strip()
     if not stamp or not shown:
-        raise Unproven("no_signature", "X-Slack-Signature and X-Slack-Request-Timestamp are needed.")
+        raise Unproven("no_signature", gettext("X-Slack-Signature and X-Slack-Request-Timestamp are needed."))
     _fresh(stamp, now)
     signed = b"v0:" + stamp.strip().encode() + b":" + raw
     given = _bytes(shown.removeprefix("v0="), "hex") if shown.startswith("v0=") else b""
@@ -135,13 +145,20 @@ def _check_standard(secrets: Sequence[str | bytes], headers: Headers, raw: bytes
 def _one_of(given: bytes, right: Sequence[bytes], header: str) -> None:
     fits = [hmac.compare_digest(given, one) for one in right]
     if not any(fits):
-        raise Unproven("wrong_signature", f"{header} does not fit the body and the endpoint's secret.")
+        raise Unproven(
+            "wrong_signature",
+            gettext("%(header)s does not fit the body and the endpoint's secret.") % {"header": header},
+        )
 
 
 def _fresh(stamp: str, now: float) -> None:
     text = stamp.strip()
     if not (text.isascii() and text.isdigit() and len(text) < 12) or abs(now - int(text)) > CLOCK_SECONDS:
-        raise Unproven("stale", f"The call's time is more than {CLOCK_SECONDS // 60} minutes from the server's clock.")
+        raise Unproven(
+            "stale",
+            gettext("The call's time is more than %(clock_seconds)s minutes from the server's clock.")
+            % {"clock_seconds": CLOCK_SECONDS // 60},
+        )
 
 
 def _hmac(key: bytes, signed: bytes, algorithm: str) -> bytes:

@@ -9,7 +9,7 @@ from memory.tenants.rls import owned, tie
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tenants', '0050_operators'),
+        ('tenants', '0060_language'),
     ]
 
     operations = [

@@ -1,0 +1,5 @@
+DATE_FORMAT = r"j \d\e F \d\e Y"
+SHORT_DATE_FORMAT = "d/m/Y"
+MONTH_DAY_FORMAT = r"j \d\e F"
+DATETIME_FORMAT = r"j \d\e F \d\e Y, H:i"
+SHORT_DATETIME_FORMAT = "d/m/Y, H:i"
