@@ -521,9 +521,6 @@ def test_who_posts_again_and_again_waits(team: Team, alice: Any, bob: Any, logge
     assert post(form).status_code == 303
 
 
-CERTIFICATE = Key(1024).certificate
-
-
 @pytest.mark.parametrize(
     ("typed", "field", "why"),
     [
@@ -543,7 +540,7 @@ CERTIFICATE = Key(1024).certificate
             "no certificate",
         ),
         (
-            {"metadata": "", "issuer": "x", "sso_url": "https://e.org/", "certificates": CERTIFICATE},
+            {"metadata": "", "issuer": "x", "sso_url": "https://e.org/", "certificates": "{weak}"},
             "certificates",
             "1024 bits is too short",
         ),
@@ -559,6 +556,7 @@ def test_it_says_what_can_not_be_set(
     made = {
         "{metadata three}": team.provider.metadata(team.provider.key, _OTHER, Key()),
         "{metadata post}": team.provider.metadata().replace("HTTP-Redirect", "HTTP-POST"),
+        "{weak}": Key(1024).certificate,
     }
     answer = team.change(logged_in(alice), **{name: made.get(value, value) for name, value in typed.items()})
     assert answer.status_code == 422 and why in str(answer.context["form"].errors[field])
