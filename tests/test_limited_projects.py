@@ -21,7 +21,7 @@ from tests.pages import made
 from tests.test_urls import API, BY_ID, LISTS, NEVER_FOR_KEYS, PAGES, QUERIES, Route, ask, masked, unknown
 
 # Things of the team, of a person, or of a run through all projects: none of these is a project's.
-TEAMS = {"key", "colleague", "self", "invitation", "message", "endpoint", "dream", "draft"}
+TEAMS = {"key", "colleague", "self", "invitation", "message", "endpoint", "dream", "draft", "filter"}
 
 
 @pytest.fixture

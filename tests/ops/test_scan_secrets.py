@@ -169,4 +169,4 @@ BY_HAND = {f"Revision.{name}" for name in ("text", "reason")} | {"Step.summary",
 BY_HAND |= {f"Proposal.{name}" for name in ("text", "reason", "decision_reason", "risks")}
 # Chosen from lists, counted, or settings of people: no text of a session, a page or a model gets there.
 NO_WORDS = {"AgentKey.scopes", "Endpoint.proof", "Endpoint.field_map", "Rule.approvers", "CacheSetting.prices"}
-NO_WORDS |= {"ToolPolicy.rules", "ToolPolicy.schema", "ToolDay.counts", "ToolDay.reasons"}
+NO_WORDS |= {"ToolPolicy.rules", "ToolPolicy.schema", "ToolDay.counts", "ToolDay.reasons", "SignOn.certificates"}
