@@ -119,17 +119,20 @@ class _Text:
 
     def __init__(self, text: str, host: str, home: str) -> None:
         self.text, self.host, self.home = text, host, home
-        self.urls = [(url.start(), url.end()) for url in _URL.finditer(text)]
+        self.urls = [(url.start(), url.end()) for url in _URL.finditer(text)] if "://" in text else []
         self.starts = [start for start, _ in self.urls]
 
     def found(self) -> Iterator[tuple[int, Reference]]:
         for start, end in self.urls[:_MOST_SIGNS]:
             for reference in _of_url(self.text[start:end].rstrip(".,;:!?)]}*_~'\"…")):
                 yield start, reference
-        for pattern, read in (
-            (_ID, self._id), (_NUMBER, self._number), (_MERGE, self._merge), (_DASHED, self._dashed), (_SHA, self._sha),
-            (_SLASH, self._branch),
+        for sign, pattern, read in (
+            ("_", _ID, self._id), ("#", _NUMBER, self._number), ("!", _MERGE, self._merge),
+            ("-", _DASHED, self._dashed), ("", _SHA, self._sha), ("/", _SLASH, self._branch),
         ):  # fmt: skip
+            # Most short texts hold few of the signs.
+            if sign not in self.text:
+                continue
             for match in islice(pattern.finditer(self.text), _MOST_SIGNS):
                 if not self._in_url(match.start()):
                     for reference in read(match):

@@ -45,10 +45,13 @@ BEGIN
     keys := keys || asked.key;
     homes := homes || found_thread;
   END LOOP;
-  SELECT array_agg((SELECT o.id FROM graph_trigger o
-      WHERE o.external_id = g.external AND o.source = g.source AND o.tenant_id = owner) ORDER BY g.n) INTO olds
-    FROM ROWS FROM (jsonb_to_recordset(items) AS (source text, external text)) WITH ORDINALITY AS g(source, external, n);
-  -- A repeat opens no thread. Threads are made in the order of their keys.
+  -- A repeat opens no thread, so they are looked for first where one is to be opened.
+  IF array_position(homes, NULL) IS NOT NULL THEN
+    SELECT array_agg((SELECT o.id FROM graph_trigger o
+        WHERE o.external_id = g.external AND o.source = g.source AND o.tenant_id = owner) ORDER BY g.n) INTO olds
+      FROM ROWS FROM (jsonb_to_recordset(items) AS (source text, external text)) WITH ORDINALITY AS g(source, external, n);
+  END IF;
+  -- Threads are made in the order of their keys.
   FOR place IN 1 .. cardinality(keys) LOOP
     CONTINUE WHEN homes[place] IS NOT NULL;
     SELECT e.value -> 'thread' AS thread INTO asked FROM jsonb_array_elements(items) WITH ORDINALITY AS e(value, n)
