@@ -7,7 +7,6 @@ PKCE, and it may say something else than it should, where a test asks for that.
 import base64
 import hashlib
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +17,8 @@ import jwt
 import oidc_provider_mock
 import requests
 from werkzeug.serving import make_server
+
+from tests.loopback import serving
 
 
 class Provider:
@@ -107,11 +108,5 @@ class Provider:
 @contextmanager
 def oidc_server() -> Iterator[Provider]:
     provider = Provider()
-    thread = threading.Thread(target=provider.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    with serving(provider.server):
         yield provider
-    finally:
-        provider.server.shutdown()
-        thread.join(5)
-        provider.server.server_close()

@@ -7,7 +7,6 @@ import base64
 import html
 import http.server
 import secrets
-import threading
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +23,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 from lxml import etree
+
+from tests.loopback import serving
 
 SAML = "urn:oasis:names:tc:SAML:2.0:assertion"
 SAMLP = "urn:oasis:names:tc:SAML:2.0:protocol"
@@ -276,11 +277,5 @@ def saying(**changes: Any) -> Callable[[Told], Told]:
 @contextmanager
 def saml_server(host: str = "127.0.0.1") -> Iterator[Provider]:
     provider = Provider(host)
-    thread = threading.Thread(target=provider.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    with serving(provider.server):
         yield provider
-    finally:
-        provider.server.shutdown()
-        thread.join(5)
-        provider.server.server_close()
