@@ -154,6 +154,8 @@ def restore(kept: SavedFilter, *, by: Actor) -> None:
     _require_theirs(kept, by)
     if kept.removed_at is None:
         return
+    if kept.removed_at < timezone.now() - RETURNS:
+        raise BadFilter(gettext("It was removed too long ago to come back. Save the filter anew."))
     with transaction.atomic():
         _room(kept.tenant, str(kept.member_id))
         kept.removed_at = None

@@ -1,9 +1,11 @@
 """Saved filters: a list's own question under a name, a person's or the team's."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from memory.tenants import filters
 from memory.tenants.models import SavedFilter
@@ -123,6 +125,16 @@ def test_it_is_renamed_and_removed_and_comes_back(logged_in: Any, acme: Any, ali
     act(browser, one, "remove")
     saved(browser, name="Renamed")
     assert "already" in act(browser, one, "restore").content.decode()
+
+
+def test_after_its_time_it_does_not_come_back(logged_in: Any, acme: Any, alice: Any, bound: Any) -> None:
+    browser, one = logged_in(alice), made.saved_filter(acme, alice)
+    act(browser, one, "remove")
+    with bound(acme):
+        acme.filters.update(removed_at=timezone.now() - filters.RETURNS - timedelta(seconds=1))
+    assert "too long ago" in act(browser, one, "restore").content.decode()
+    [left] = rows(bound, acme)
+    assert left.removed_at is not None
 
 
 def test_for_everybody_by_who_may(
