@@ -1,0 +1,93 @@
+"""One round trip: the same rows and errors as psycopg's cursor gives, however the connection was used before."""
+
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from django.db import connection, transaction
+from psycopg.errors import DivisionByZero, InvalidTextRepresentation
+
+from memory.tenants import trip
+
+KEY = UUID("00000000-0000-7000-8000-000000000001")
+ASKED: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "texts and bytes": ("SELECT %t, %b::bytea, octet_length(%b::bytea)", ("tiếng Việt", b"\0\xff", b"123")),
+    "numbers of every size": ("SELECT %s::int, %s::bigint, %s::bigint", (1, 2**40, -1)),
+    "nothing": ("SELECT %t::text, %b::bytea, %s::bigint", (None, None, None)),
+    "lists": ("SELECT %b::bytea[], %t::text[]", ([b"a", None], ["x", "y"])),
+    "what comes back typed": (f"SELECT '{KEY}'::uuid, true, now() IS NULL, NULL::text, '[1]'::jsonb", ()),
+    "no row": ("SELECT 1 WHERE %t::text = 'no'", ("yes",)),
+    "many rows": ("SELECT n, n::text FROM generate_series(1, %s::int) n", (50,)),
+    "a percent sign": ("SELECT 5 %% 3, %t", ("50 %",)),
+}
+
+
+def by_cursor(sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    connection.ensure_connection()
+    with psycopg.Cursor(connection.connection) as cursor:
+        cursor.execute(sql.encode(), values)
+        return cursor.fetchall()
+
+
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("ask", [trip.rows, trip.apart], ids=["rows", "apart"])
+def test_gives_the_cursors_rows(committed: None, name: str, ask: trip.Asking) -> None:
+    sql, values = ASKED[name]
+    assert ask(sql, values) == by_cursor(sql, values or None) == ask(sql, values)  # type: ignore[arg-type]
+
+
+def test_a_statement_is_prepared_anew_for_values_of_another_kind(committed: None) -> None:
+    sql = "SELECT %s"
+    assert [trip.rows(sql, (one,)) for one in (1, 2**40, 1.5, 1)] == [[(1,)], [(2**40,)], [(1.5,)], [(1,)]]
+
+
+def test_what_a_rollback_took_away_is_prepared_again(committed: None) -> None:
+    assert trip.rows("SELECT %t", ("before",)) == [("before",)]
+    with transaction.atomic():
+        trip.rows("SELECT 1", ())
+        transaction.set_rollback(True)
+    # As psycopg does on a rollback where it has statements of its own.
+    with connection.cursor() as cursor:
+        cursor.execute("DEALLOCATE ALL")
+    assert trip.rows("SELECT %t", ("after",)) == [("after",)]
+
+
+def test_inside_a_transaction_it_belongs_to_the_transaction(committed: None) -> None:
+    with transaction.atomic():
+        trip.rows("SELECT set_config('app.tenant_id', %t, true)", (str(KEY),))
+        assert trip.rows("SELECT current_setting('app.tenant_id', true)", ()) == [(str(KEY),)]
+    assert trip.rows("SELECT current_setting('app.tenant_id', true)", ()) != [(str(KEY),)]
+
+
+def test_the_databases_refusal_is_told_by_its_class_and_the_connection_stays(committed: None) -> None:
+    with pytest.raises(DivisionByZero):
+        trip.rows("SELECT 1 / %s::int", (0,))
+    with pytest.raises(InvalidTextRepresentation, match='"x"'):
+        trip.rows("SELECT %t::int", ("x",))
+    assert trip.rows("SELECT 1 / %s::int", (1,)) == [(1,)]
+
+
+def test_a_statement_that_can_not_be_prepared_is_refused_each_time(committed: None) -> None:
+    for _ in range(2):
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            trip.rows("SELECT * FROM no_such_table", ())
+
+
+def test_a_lost_connection_is_told_as_one(committed: None) -> None:
+    connection.ensure_connection()
+    on = connection.connection
+    [(pid,)] = trip.rows("SELECT pg_backend_pid()", ())
+    with psycopg.connect(on.info.dsn, password=on.info.password, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s)", [pid])
+    with pytest.raises(psycopg.OperationalError):
+        for _ in range(50):
+            trip.rows("SELECT pg_sleep(0.1)", ())
+    connection.close()
+    assert trip.rows("SELECT 1", ()) == [(1,)]
+
+
+def test_rows_are_not_kept_by_the_connection(committed: None) -> None:
+    connection.ensure_connection()
+    trip.rows("SELECT repeat('x', 1000000)", ())
+    assert trip._askers[connection.connection].packing.pgresult is None
