@@ -94,7 +94,7 @@ def past(rows: "QuerySet[Thread]", at: str, pk: str) -> "QuerySet[Thread]":
 
 def view(thread: Thread) -> str:
     """The thread as GET /threads/{id} shows it, as JSON text."""
-    return str(hot.row("SELECT thread_view(%t::uuid, %t::uuid)::text", (str(thread.tenant_id), str(thread.pk)))[0])
+    return str(hot.row("SELECT thread_view(%t::uuid, %t)::text", (str(thread.tenant_id), thread.public_id))[0])
 
 
 def row(thread: Thread) -> dict[str, Any]:

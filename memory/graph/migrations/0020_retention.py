@@ -9,23 +9,41 @@ STEADY = "SET search_path = pg_catalog, public SET plan_cache_mode = 'force_gene
 VIEW = rf"""
 CREATE OR REPLACE FUNCTION trigger_view(owner uuid, asked uuid) RETURNS json
 LANGUAGE plpgsql STABLE SECURITY INVOKER {STEADY} AS $$
+DECLARE
+  g record;
+  neighbours json := '[]';
+  parts json;
+  owners json := '[]';
+  citing json := '[]';
 BEGIN
-  RETURN (SELECT json_build_object(
-    'trigger_id', g.public_id, 'source', g.source, 'external_id', g.external_id, 'thread_id', t.public_id,
-    'seq', g.seq, 'summary', g.summary, 'occurred_at', g.occurred_at, 'received_at', g.received_at,
-    'neighbours', CASE WHEN g.seq = 1 THEN '[]'::json ELSE coalesce((SELECT json_agg(n.line ORDER BY n.seq) FROM (
+  -- By pieces, as a thread: most triggers have no owner and nothing that cites them.
+  SELECT r.*, t.public_id AS home INTO g FROM graph_trigger r JOIN graph_thread t ON t.id = r.thread_id
+    WHERE r.id = asked AND r.tenant_id = owner;
+  IF NOT FOUND THEN RETURN NULL; END IF;
+  IF g.seq > 1 THEN
+    SELECT coalesce(json_agg(n.line ORDER BY n.seq), '[]'::json) INTO neighbours FROM (
       SELECT p.seq, p.public_id || ': ' || p.summary AS line FROM graph_trigger p
-      WHERE p.thread_id = g.thread_id AND p.seq < g.seq AND p.deleted_at IS NULL ORDER BY p.seq DESC LIMIT 3) n), '[]'::json) END,
-    'spilled', coalesce((SELECT json_object_agg(r.name, 'GET /api/v1/triggers/' || g.public_id || '/payload?part=' || r.name
-        || ' (' || told_size(r.size) || CASE WHEN r.dropped_at IS NOT NULL THEN ', removed on ' || to_char(r.dropped_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')
-          || ' by retention)' WHEN r.content IS NULL THEN ', truncated)' ELSE ')' END ORDER BY r.name <> 'payload', r.name)
-      FROM graph_part r WHERE r.trigger_id = g.id), '{{}}'::json),
-    'owner_workers', coalesce((SELECT json_agg(w.public_id ORDER BY o.since, w.public_id)
-      FROM graph_owner o JOIN graph_worker w ON w.id = o.worker_id AND w.deleted_at IS NULL WHERE o.thread_id = t.id), '[]'::json),
-    'cited_by', coalesce((SELECT json_agg(n.public_id) FROM (
+      WHERE p.thread_id = g.thread_id AND p.seq < g.seq AND p.deleted_at IS NULL ORDER BY p.seq DESC LIMIT 3) n;
+  END IF;
+  SELECT coalesce(json_object_agg(r.name, 'GET /api/v1/triggers/' || g.public_id || '/payload?part=' || r.name
+      || ' (' || told_size(r.size) || CASE WHEN r.dropped_at IS NOT NULL THEN ', removed on ' || to_char(r.dropped_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')
+        || ' by retention)' WHEN r.content IS NULL THEN ', truncated)' ELSE ')' END ORDER BY r.name <> 'payload', r.name), '{{}}'::json)
+    INTO parts FROM graph_part r WHERE r.trigger_id = asked;
+  PERFORM FROM graph_owner o WHERE o.thread_id = g.thread_id LIMIT 1;
+  IF FOUND THEN
+    SELECT coalesce(json_agg(w.public_id ORDER BY o.since, w.public_id), '[]'::json) INTO owners
+      FROM graph_owner o JOIN graph_worker w ON w.id = o.worker_id AND w.deleted_at IS NULL WHERE o.thread_id = g.thread_id;
+  END IF;
+  PERFORM FROM graph_citation c WHERE c.cited = g.public_id AND c.tenant_id = owner LIMIT 1;
+  IF FOUND THEN
+    SELECT coalesce(json_agg(n.public_id), '[]'::json) INTO citing FROM (
       SELECT w.public_id FROM graph_citation c JOIN graph_worker w ON w.id = c.worker_id AND w.deleted_at IS NULL
-      WHERE c.cited = g.public_id AND c.tenant_id = owner ORDER BY w.created_at, w.public_id LIMIT 50) n), '[]'::json))
-  FROM graph_trigger g JOIN graph_thread t ON t.id = g.thread_id WHERE g.id = asked AND g.tenant_id = owner);
+      WHERE c.cited = g.public_id AND c.tenant_id = owner ORDER BY w.created_at, w.public_id LIMIT 50) n;
+  END IF;
+  RETURN json_build_object(
+    'trigger_id', g.public_id, 'source', g.source, 'external_id', g.external_id, 'thread_id', g.home,
+    'seq', g.seq, 'summary', g.summary, 'occurred_at', g.occurred_at, 'received_at', g.received_at,
+    'neighbours', neighbours, 'spilled', parts, 'owner_workers', owners, 'cited_by', citing);
 END $$;
 """
 VIEW_BEFORE = rf"""
