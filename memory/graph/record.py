@@ -122,46 +122,60 @@ def prepared(incoming: Incoming, *, tenant_pk: str | None) -> Ready:
 
 def prepared_many(told: Sequence[Told], *, tenant_pk: str | None) -> list[Ready]:
     """As `prepared`, with one look for secrets at many."""
-    looked_at = redact.clean_many([part for one in told for part in (_short_texts(one.incoming), one.value)])
+    said = [part for one in told for part in (_short_texts(one.incoming), one.value)]
+    looked_at = redact.clean_many(said)
+    fresh = _Fresh()
     return [
-        _ready(one, texts, value, tenant_pk)
-        for one, texts, value in zip(told, looked_at[::2], looked_at[1::2], strict=True)
+        _ready(_with_texts(one.incoming, texts, short), texts, value, tenant_pk, fresh)
+        for one, short, texts, value in zip(told, said[::2], looked_at[::2], looked_at[1::2], strict=True)
     ]
 
 
-def _short_texts(incoming: Incoming) -> dict[str, str | None]:
+class _Fresh(dict[str | None, tuple[str, str]]):
+    """Key and id of the threads that triggers may open: those of one key open one, and need one."""
+
+    def __missing__(self, key: str | None) -> tuple[str, str]:
+        made = self[key] = ids.new_key(), ids.mint("thread")
+        return made
+
+
+# Sources, keys and titles come again with every trigger of a thread: those that had no secret are not looked through
+# each time. So many are known by heart.
+_MOST_KNOWN: Final = 20_000
+_known: set[str | None] = {None, ""}
+_AGAIN: Final = {"source_id": "source", "thread_id": "thread_key", "title_id": "thread_title"}
+_TEXTS: Final = {
+    **_AGAIN,
+    "external_id": "external_id",
+    "summary_id": "summary",
+    "repeat_id": "idempotency_key",
+}
+
+
+def _short_texts(incoming: Incoming) -> dict[str, str]:
     """What is looked through beside the payload.
 
     As fields whose names end in `_id`, which holds for nobody that neighbours are pieces of one secret: items of a list
     would be put together, and every external id would be looked at twice.
     """
-    return {
-        "source_id": incoming.source,
-        "external_id": incoming.external_id,
-        "thread_id": incoming.thread_key,
-        "title_id": incoming.thread_title,
-        "summary_id": incoming.summary,
-        "repeat_id": incoming.idempotency_key,
-    }
+    return {name: text for name, of in _TEXTS.items() if (text := getattr(incoming, of)) not in _known}
 
 
-def _with_texts(incoming: Incoming, texts: dict[str, Any]) -> Incoming:
-    if texts == _short_texts(incoming):
-        return incoming
-    return incoming._replace(
-        source=texts["source_id"],
-        external_id=texts["external_id"],
-        thread_key=texts["thread_id"],
-        thread_title=texts["title_id"],
-        summary=texts["summary_id"],
-        idempotency_key=texts["repeat_id"],
-    )
+def _with_texts(incoming: Incoming, texts: redact.Clean, short: dict[str, str]) -> Incoming:
+    """With its short texts as they were cleaned; a clean one is the very same object."""
+    said = texts.value
+    if said is not short:
+        return incoming._replace(**{_TEXTS[name]: text for name, text in said.items()})
+    if len(_known) > _MOST_KNOWN:
+        _known.clear()
+        _known.update((None, ""))
+    _known.update(said[name] for name in _AGAIN if name in said)
+    return incoming
 
 
-def _ready(told: Told, texts: redact.Clean, value: redact.Clean, tenant_pk: str | None) -> Ready:
-    incoming = _with_texts(told.incoming, texts.value)
+def _ready(incoming: Incoming, texts: redact.Clean, value: redact.Clean, tenant_pk: str | None, fresh: _Fresh) -> Ready:
     payload = None
-    if told.value is not None:
+    if value.value is not None:
         payload = _of_value(value, incoming.media_type)
     elif incoming.payload:
         payload = content.cleaned(incoming.payload, incoming.media_type)
@@ -178,7 +192,7 @@ def _ready(told: Told, texts: redact.Clean, value: redact.Clean, tenant_pk: str 
         "at": incoming.occurred_at,
         "summary": incoming.summary or _summary(incoming, payload),
         "step": ids.mint("event"),
-        "thread": _thread(incoming, trigger_id),
+        "thread": _thread(incoming, trigger_id, fresh),
         "spill": False,
     }
     if payload and packed:
@@ -200,17 +214,18 @@ def _of_value(clean: redact.Clean, media_type: str) -> Content:
     return Content(raw, media_type, clean.redactions, clean.sanitized)
 
 
-def _thread(incoming: Incoming, trigger_id: str) -> dict[str, Any]:
+def _thread(incoming: Incoming, trigger_id: str, fresh: _Fresh) -> dict[str, Any]:
     """The thread it goes to. None given: made from source and external_id, so a repeat or a sibling finds it again."""
     key = incoming.thread_key
     if incoming.thread_id is None and key is None:
         key = f"{incoming.source}:{incoming.external_id or trigger_id}"[: fields.MAX_KEY]
+    pk, public_id = fresh[incoming.thread_id or key]
     return {
         "id": incoming.thread_id,
         "is_given": incoming.thread_id is not None and not ids.is_typeid(incoming.thread_id),
         "key": key,
-        "pk": ids.new_key(),
-        "fresh": ids.mint("thread"),
+        "pk": pk,
+        "fresh": public_id,
         "title": incoming.thread_title,
     }
 

@@ -47,6 +47,10 @@ _GROUP: Final = re.compile(rf"{_OWNER}(?:/{_NAME}){{1,6}}")
 _WORD: Final = re.compile(r"[A-Z][A-Z0-9]{1,9}|[Gg][Hh]")
 _HEAD: Final = re.compile(r"refs/heads|[A-Za-z][A-Za-z0-9._-]{1,30}")
 _NO_SHA_AFTER: Final = re.compile(r"[#&%/.:=+-]$")
+# Where none of this stands, nothing is named: most short texts end here.
+_SIGNS: Final = re.compile(
+    r"[#!/]|-[1-9]|(?:trg|thr|wkr|ses|evt|nte|prp|drm|res|ana)_[a-z0-9]|[0-9a-f]{7}",
+)
 # A text with more of one sign than this is a dump, and its beginning says what there is.
 _MOST_SIGNS: Final = 5_000
 
@@ -101,6 +105,8 @@ def references(text: str, *, repository: str | None = None) -> list[Reference]:
 
     A key that names a repository begins with its host's name, as threads of webhooks do: `github:acme/payments#412`.
     """
+    if not _SIGNS.search(text):
+        return []
     host, _, home = repository.rpartition(":") if repository and ":" in repository else ("github", "", repository or "")
     return list(_first(_Text(text[:_MOST_CHARACTERS], host, home)))
 
