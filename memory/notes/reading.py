@@ -80,9 +80,10 @@ def groups(
     found = []
     for level, (name, label) in enumerate(LEVELS.items()):
         if counts[level] and risk in ("", name):
-            of_level: Any = queue(by)
-            rows = _behind(of_level.filter(mine, risk=level), after)
-            found.append(Group(name, gettext(label), titled(rows[:most]), counts[level]))
+            # First which, then all about those: texts and counts are read of those shown and not of the whole queue.
+            rows = _behind(_in_order(by).filter(mine, risk=level), after)
+            shown = queue(by).filter(pk__in=list(rows.values_list("pk", flat=True)[:most]))
+            found.append(Group(name, gettext(label), titled(shown), counts[level]))
     return found
 
 
