@@ -1,10 +1,13 @@
 """Payloads that retention removes: the row stays and says when; bodies lie in a partition for each month."""
 
+from importlib import import_module
+
 from django.db import migrations, models
 
 from memory.tenants.rls import function
 
-STEADY = "SET search_path = pg_catalog, public SET plan_cache_mode = 'force_generic_plan' SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET jit = off"
+doors = import_module("memory.graph.migrations.0006_chain_doors")
+STEADY = doors.STEADY
 
 VIEW = rf"""
 CREATE OR REPLACE FUNCTION trigger_view(owner uuid, asked uuid) RETURNS json
@@ -46,27 +49,7 @@ BEGIN
     'neighbours', neighbours, 'spilled', parts, 'owner_workers', owners, 'cited_by', citing);
 END $$;
 """
-VIEW_BEFORE = rf"""
-CREATE OR REPLACE FUNCTION trigger_view(owner uuid, asked uuid) RETURNS json
-LANGUAGE plpgsql STABLE SECURITY INVOKER {STEADY} AS $$
-BEGIN
-  RETURN (SELECT json_build_object(
-    'trigger_id', g.public_id, 'source', g.source, 'external_id', g.external_id, 'thread_id', t.public_id,
-    'seq', g.seq, 'summary', g.summary, 'occurred_at', g.occurred_at, 'received_at', g.received_at,
-    'neighbours', CASE WHEN g.seq = 1 THEN '[]'::json ELSE coalesce((SELECT json_agg(n.line ORDER BY n.seq) FROM (
-      SELECT p.seq, p.public_id || ': ' || p.summary AS line FROM graph_trigger p
-      WHERE p.thread_id = g.thread_id AND p.seq < g.seq AND p.deleted_at IS NULL ORDER BY p.seq DESC LIMIT 3) n), '[]'::json) END,
-    'spilled', coalesce((SELECT json_object_agg(r.name, 'GET /api/v1/triggers/' || g.public_id || '/payload?part=' || r.name
-        || ' (' || told_size(r.size) || CASE WHEN r.content IS NULL THEN ', truncated)' ELSE ')' END ORDER BY r.name <> 'payload', r.name)
-      FROM graph_part r WHERE r.trigger_id = g.id), '{{}}'::json),
-    'owner_workers', coalesce((SELECT json_agg(w.public_id ORDER BY o.since, w.public_id)
-      FROM graph_owner o JOIN graph_worker w ON w.id = o.worker_id AND w.deleted_at IS NULL WHERE o.thread_id = t.id), '[]'::json),
-    'cited_by', coalesce((SELECT json_agg(n.public_id) FROM (
-      SELECT w.public_id FROM graph_citation c JOIN graph_worker w ON w.id = c.worker_id AND w.deleted_at IS NULL
-      WHERE c.cited = g.public_id AND c.tenant_id = owner ORDER BY w.created_at, w.public_id LIMIT 50) n), '[]'::json))
-  FROM graph_trigger g JOIN graph_thread t ON t.id = g.thread_id WHERE g.id = asked AND g.tenant_id = owner);
-END $$;
-"""
+VIEW_BEFORE = doors.TRIGGER.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION")
 
 # A month whose rows are all gone is dropped whole, which gives the room back at once; a month to come gets its
 # partition before its first row. Both want a lock that must not be waited for in front of everybody: then it is
