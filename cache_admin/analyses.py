@@ -7,7 +7,6 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 import orjson
-import psycopg
 from django.db import connection
 from django.utils import timezone
 
@@ -15,7 +14,7 @@ from cache_admin import outcomes
 from cache_admin.models import Analysis
 from memory import redact, tokens
 from memory.events.models import Project
-from memory.tenants import due
+from memory.tenants import due, trip
 from memory.tenants.access import Actor
 from memory.tenants.models import Tenant
 
@@ -91,15 +90,9 @@ def look(
     What is found counts as used, so its 30 days begin again. Where it was seen is added up by a worker (`add_up`).
     """
     columns = [[getattr(one, name) for one in wanted] for name in _ASKED]
-    connection.ensure_connection()
-    # Past Django's cursor: prepared, and one round trip that finds, marks and counts.
-    with psycopg.Cursor(connection.connection) as cursor:
-        cursor.execute(
-            b"SELECT i, about FROM cache_analyses(%s::uuid, %s::uuid, %s::uuid, %s, %s, %s, %s, %s)",
-            [str(tenant.pk), by.member_pk, project_pk, *columns],
-            prepare=True,
-        )
-        found: dict[int, str] = dict(cursor.fetchall())
+    # One round trip that finds, marks and counts.
+    sql = "SELECT i, about FROM cache_analyses(%s::uuid, %s::uuid, %s::uuid, %s, %s, %s, %s, %s)"
+    found: dict[int, str] = dict(trip.rows(sql, [str(tenant.pk), by.member_pk, project_pk, *columns]))
     return [_answer(one, found.get(place)) for place, one in enumerate(wanted, 1)], len(found)
 
 

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
-import psycopg
 from django.conf import settings
 from django.db import connection, transaction
 from psycopg.errors import DeadlockDetected, SerializationFailure, UniqueViolation
@@ -24,6 +23,7 @@ from cache_admin.normalize import NotKeyable, carries_secret
 from cache_admin.policy import SCOPES, InvalidPolicy, Policy, place_ref, scope_ref
 from memory import ids, redact
 from memory.problems import Problem, not_found
+from memory.tenants import trip
 from memory.tenants.access import MAY
 from memory.tenants.access import SCOPES as KEY_SCOPES
 
@@ -292,12 +292,6 @@ def _ask(key_hash: bytes, given: Mapping[str, Any]) -> tuple[str, str, Mapping[s
 
 
 def _row(key_hash: bytes, given: str) -> tuple[str, str, Mapping[str, Any], bytes | None]:
-    connection.ensure_connection()
-    with psycopg.Cursor(connection.connection) as cursor:
-        cursor.execute(
-            b"SELECT status, reason, about::text, content FROM cache_lookup(%b, %t, %t, %t::jsonb)",
-            (key_hash, _ROLES, _OPENS, given),
-            prepare=True,
-        )
-        status, reason, about, content = cursor.fetchall()[0]
+    sql = "SELECT status, reason, about::text, content FROM cache_lookup(%b, %t, %t, %t::jsonb)"
+    [(status, reason, about, content)] = trip.rows(sql, (key_hash, _ROLES, _OPENS, given))
     return status, reason, orjson.loads(about) if about else {}, content

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Final
 
-import psycopg
 from django.conf import settings
 from django.db import connection
 
@@ -18,7 +17,7 @@ from cache_admin.models import Decision, Entry, Flight, Lookup, Pair
 from cache_admin.pairs import REVIEW_FROM, REVIEW_TO
 from memory import embed, ids
 from memory.embed import Embedder, EmbedFailed, key_of
-from memory.tenants import rls
+from memory.tenants import rls, trip
 from memory.tenants.models import Tenant
 
 log = logging.getLogger(__name__)
@@ -194,14 +193,11 @@ def nearest(space: str, vector: Sequence[float], *, most: int = CANDIDATES) -> l
     """The nearest answered questions of a space, the nearest first. The tenant must be bound."""
     digest, said = bytes.fromhex(space), f"[{','.join(f'{value:.6g}' for value in vector)}]"
     is_large = len(vector) == _INDEXED_DIMENSIONS and _is_large(digest)
-    connection.ensure_connection()
-    with psycopg.Cursor(connection.connection) as cursor:
-        cursor.execute(
-            b"SELECT said, entry::text, score FROM cache_nearest(%b, %t::vector, %s, %s)",
-            (digest, said, most + SPARE, is_large),
-            prepare=True,
-        )
-        found = [Near(asked, entry, float(score)) for asked, entry, score in cursor.fetchall()]
+    rows = trip.rows(
+        "SELECT said, entry::text, score FROM cache_nearest(%b, %t::vector, %s, %s)",
+        (digest, said, most + SPARE, is_large),
+    )
+    found = [Near(asked, entry, float(score)) for asked, entry, score in rows]
     return sorted(found, key=lambda one: -one.score)[:most]
 
 

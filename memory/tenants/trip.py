@@ -6,7 +6,9 @@ the same rows by a generator and a poll, and takes 26 us of processor for it whe
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -14,7 +16,7 @@ import psycopg
 from django.db import connection
 from psycopg import abc
 from psycopg.adapt import PyFormat, Transformer
-from psycopg.errors import InvalidSqlStatementName, error_from_result
+from psycopg.errors import DuplicatePreparedStatement, InvalidSqlStatementName, error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
 
 Asking = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
@@ -26,9 +28,12 @@ class _Asker:
     """What one connection has prepared, and what packs and unpacks its values."""
 
     packing: abc.Transformer
-    names: dict[tuple[str, tuple[int, ...]], bytes] = field(default_factory=dict)
+    names: dict[tuple[bytes, tuple[int, ...]], bytes] = field(default_factory=dict)
+    missed: int = 0
 
 
+# What was prepared and is gone so often goes by a pooler whose sessions are not ours: nothing is prepared any more.
+_MOST_MISSED: Final = 3
 _MARKS: Final = re.compile("%([sbt])")
 _FORMATS: Final = {"s": PyFormat.AUTO, "b": PyFormat.BINARY, "t": PyFormat.TEXT}
 _askers: "WeakKeyDictionary[psycopg.Connection[Any], _Asker]" = WeakKeyDictionary()
@@ -36,14 +41,17 @@ _spelt: dict[str, tuple[bytes, list[PyFormat]]] = {}
 
 
 def rows(sql: str, values: Sequence[Any]) -> Rows:
-    """Rows of a statement; parameters go beside it, `%b` binary and `%t` as text, and the server keeps it prepared."""
+    """Rows of a statement; parameters go beside it, `%b` binary and `%t` as text.
+
+    Outside a transaction the server keeps it prepared.
+    """
     connection.ensure_connection()
     on = connection.connection
     if on.autocommit and on.pgconn.transaction_status == TransactionStatus.IDLE:
         return _asked(on, sql, values)
-    # Inside a transaction psycopg has to begin it, and keeps account of what a rollback takes away.
+    # Inside a transaction a statement that is not there any more would end it, so none is prepared.
     with psycopg.Cursor(on) as cursor:
-        cursor.execute(sql.encode(), values, prepare=True)
+        cursor.execute(sql.encode(), values, prepare=False)
         return cursor.fetchall()
 
 
@@ -69,32 +77,38 @@ def _asked(on: psycopg.Connection[Any], sql: str, values: Sequence[Any]) -> Rows
     asker = _askers.get(on)
     if asker is None:
         asker = _askers[on] = _Asker(Transformer(on))
-    try:
-        return _once(on, asker, sql, values)
-    except InvalidSqlStatementName:
-        # psycopg forgets all that is prepared after a rollback, ours with it. Nothing was done yet.
-        asker.names.clear()
-        return _once(on, asker, sql, values)
-
-
-def _once(on: psycopg.Connection[Any], asker: _Asker, sql: str, values: Sequence[Any]) -> Rows:
     statement, formats = _spelling(sql)
     packing = asker.packing
-    raw: Any = on.pgconn  # a value may be None, which the protocol of psycopg leaves out
     packed = packing.dump_sequence(values, formats)
-    types = packing.types or ()
-    name = asker.names.get((sql, types))
-    if name is None:
-        name = f"trip_{len(asker.names)}".encode()
-        _result(on, raw.prepare(name, statement, types), ExecStatus.COMMAND_OK)
-        asker.names[sql, types] = name
-    found = _result(on, raw.exec_prepared(name, packed, packing.formats), ExecStatus.TUPLES_OK)
+    found = None
+    if asker.missed < _MOST_MISSED:
+        try:
+            found = _by_name(on, asker, statement, packed)
+        except InvalidSqlStatementName:
+            # A pooler lent us another session of the server. Nothing was done yet.
+            asker.missed += 1
+            asker.names.clear()
+    raw: Any = on.pgconn
+    found = found or _result(on, raw.exec_params(statement, packed, packing.types, packing.formats))
     packing.set_pgresult(found)
     try:
         return packing.load_rows(0, found.ntuples, tuple)
     finally:
         # A kept result would hold its rows until the next call of this connection.
         packing.set_pgresult(None)
+
+
+def _by_name(on: psycopg.Connection[Any], asker: _Asker, statement: bytes, packed: Sequence[Any]) -> Any:
+    types, raw = asker.packing.types or (), on.pgconn
+    name = asker.names.get((statement, types))
+    if name is None:
+        # Named by what it says: behind a pooler that lends a session to many clients, another's statement of the same
+        # name is the same statement.
+        name = b"trip_" + blake2b(b"%r %b" % (types, statement), digest_size=12).hexdigest().encode()
+        with suppress(DuplicatePreparedStatement):
+            _result(on, raw.prepare(name, statement, types), ExecStatus.COMMAND_OK)
+        asker.names[statement, types] = name
+    return _result(on, raw.exec_prepared(name, packed, asker.packing.formats))
 
 
 def _spelling(sql: str) -> tuple[bytes, list[PyFormat]]:
@@ -108,7 +122,7 @@ def _spelling(sql: str) -> tuple[bytes, list[PyFormat]]:
     return known
 
 
-def _result(on: psycopg.Connection[Any], result: Any, wanted: ExecStatus) -> Any:
+def _result(on: psycopg.Connection[Any], result: Any, wanted: ExecStatus = ExecStatus.TUPLES_OK) -> Any:
     if result.status == wanted:
         return result
     if on.pgconn.status == ConnStatus.BAD:

@@ -42,15 +42,27 @@ def test_a_statement_is_prepared_anew_for_values_of_another_kind(committed: None
     assert [trip.rows(sql, (one,)) for one in (1, 2**40, 1.5, 1)] == [[(1,)], [(2**40,)], [(1.5,)], [(1,)]]
 
 
-def test_what_a_rollback_took_away_is_prepared_again(committed: None) -> None:
-    assert trip.rows("SELECT %t", ("before",)) == [("before",)]
-    with transaction.atomic():
-        trip.rows("SELECT 1", ())
-        transaction.set_rollback(True)
-    # As psycopg does on a rollback where it has statements of its own.
-    with connection.cursor() as cursor:
-        cursor.execute("DEALLOCATE ALL")
-    assert trip.rows("SELECT %t", ("after",)) == [("after",)]
+def test_what_is_prepared_no_more_is_asked_all_the_same(committed: None) -> None:
+    """As behind a pooler that lends another session of the server each time; then nothing is prepared any more."""
+    for place in range(6):
+        assert trip.rows("SELECT %t", (str(place),)) == [(str(place),)]
+        with connection.cursor() as cursor:
+            cursor.execute("DEALLOCATE ALL")
+    assert not trip._askers[connection.connection].names
+    trip.rows("SELECT 1", ())
+    assert trip.rows("SELECT name FROM pg_prepared_statements", ()) == []
+
+
+def test_a_statement_of_the_same_name_is_the_same_statement(committed: None) -> None:
+    """As behind a pooler that lends the session of the server to one client after another."""
+    assert trip.rows("SELECT %t || '!'", ("mine",)) == [("mine!",)]
+    asker = trip._askers[connection.connection]
+    names = dict(asker.names)
+    asker.names.clear()
+    assert trip.rows("SELECT %t || '!'", ("again",)) == [("again!",)]
+    assert asker.names.items() <= names.items()
+    assert trip.rows("SELECT %t || '?'", ("other",)) == [("other?",)]
+    assert len(set(asker.names.values())) == len(asker.names) == 2
 
 
 def test_inside_a_transaction_it_belongs_to_the_transaction(committed: None) -> None:
