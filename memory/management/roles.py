@@ -14,12 +14,14 @@ ALTER ROLE {role} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE {bypass} PASSWORD :'
 """
 
 # CREATE ROLE knows no IF NOT EXISTS, and psql fills no variable inside $$, hence two statements a role.
+# Connections of the app say themselves that they belong to no tenant yet; a pooler's may not pass that on.
 CLUSTER_SQL = (
     "".join(
         _ROLE.format(role=role, name=name, bypass="BYPASSRLS" if name in ("migrator", "backup") else "NOBYPASSRLS")
         for name, role in ROLES.items()
     )
     + """
+ALTER ROLE tm_runtime SET app.tenant_id = '00000000-0000-0000-0000-000000000000';
 ALTER ROLE tm_backup SET default_transaction_read_only = on;
 ALTER ROLE tm_broker SET search_path = pgmq;
 """
