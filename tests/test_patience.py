@@ -7,8 +7,10 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
+
 from memory.logs import Masked
-from memory.patience import Patient
+from memory.patience import MOST_DRAINED, Patient
 from memory.tenants.keys import new_secret
 
 
@@ -59,6 +61,49 @@ def test_a_few_slow_clients_are_borne() -> None:
 def test_a_body_arrives_unchanged() -> None:
     patient = Patient(echo, most=3, seconds=5, end=lambda: None)
     assert list(patient({"wsgi.input": io.BytesIO(b"whole")}, None)) == [b"whole"]
+
+
+def refused(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    return [b"no, for a reason"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 300_000, MOST_DRAINED], ids=["none", "a byte", "some", "the most"])
+def test_what_a_refusal_leaves_of_a_body_is_read_to_its_end(size: int) -> None:
+    body = io.BytesIO(bytes(size) + b"of the next request")
+    environ = {"wsgi.input": Limited(body, size), "CONTENT_LENGTH": str(size) if size else ""}
+    assert list(Patient(refused, most=3, seconds=5, end=lambda: None)(environ, None)) == [b"no, for a reason"]
+    assert body.tell() == size
+
+
+def test_a_body_without_end_is_left_alone() -> None:
+    body = io.BytesIO(b"0" * 1000)
+    environ = {"wsgi.input": body, "CONTENT_LENGTH": str(MOST_DRAINED + 1)}
+    assert list(Patient(refused, most=3, seconds=5, end=lambda: None)(environ, None)) == [b"no, for a reason"]
+    assert body.tell() == 0
+
+
+def test_a_body_that_waits_to_be_asked_for_is_not_asked_for() -> None:
+    body = io.BytesIO(b"0" * 1000)
+    environ = {"wsgi.input": body, "CONTENT_LENGTH": "1000", "HTTP_EXPECT": "100-continue"}
+    assert list(Patient(refused, most=3, seconds=5, end=lambda: None)(environ, None)) == [b"no, for a reason"]
+    assert body.tell() == 0
+
+
+def test_a_body_that_breaks_off_is_not_waited_for() -> None:
+    environ = {"wsgi.input": io.BytesIO(b"half"), "CONTENT_LENGTH": "1000"}
+    assert list(Patient(refused, most=3, seconds=5, end=lambda: None)(environ, None)) == [b"no, for a reason"]
+
+
+class Limited:
+    """A body that ends where its request does, as a server gives it."""
+
+    def __init__(self, body: io.BytesIO, size: int) -> None:
+        self._body, self._left = body, size
+
+    def read(self, most: int = -1) -> bytes:
+        piece = self._body.read(self._left if most < 0 else min(most, self._left))
+        self._left -= len(piece)
+        return piece
 
 
 def masked(message: str, *args: Any, level: int = logging.WARNING) -> str:
