@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from memory.recall import words
+from tests.loopback import serving
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,5 @@ def endpoint(script: Callable[[int, list[str]], Reply] | Reply = GOOD, length: i
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     served.address = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    with serving(server):
         yield served
-    finally:
-        server.shutdown()
-        server.server_close()

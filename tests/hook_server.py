@@ -1,6 +1,5 @@
 """A real HTTP server on loopback that takes webhook calls, and answers as its script says."""
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -8,6 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from django.test import override_settings
+
+from tests.loopback import serving
 
 
 @dataclass
@@ -49,10 +50,5 @@ def hook_server(
     server.daemon_threads = True
     port = server.server_address[1]
     receiver.address = f"http://127.0.0.1:{port}/services/T0/B0/x"
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    try:
-        with override_settings(WEBHOOK_HOSTS=[f"127.0.0.1:{port}"] if listed else []):
-            yield receiver
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(server), override_settings(WEBHOOK_HOSTS=[f"127.0.0.1:{port}"] if listed else []):
+        yield receiver

@@ -1,13 +1,14 @@
 """A scripted model provider on loopback: speaks OpenAI chat completions and Anthropic messages over real HTTP."""
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.loopback import serving
 
 
 @dataclass(frozen=True)
@@ -128,10 +129,5 @@ def provider(script: Script, *, host: str = "127.0.0.1") -> Iterator[Provider]:
     server = ThreadingHTTPServer((host, 0), Handler)
     server.daemon_threads = True
     served.address = f"http://{host}:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    with serving(server):
         yield served
-    finally:
-        server.shutdown()
-        server.server_close()

@@ -2,13 +2,14 @@
 
 import http.client
 import json
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.loopback import serving
 
 
 @dataclass
@@ -93,11 +94,5 @@ def spoilt(address: str, spoil: Spoil, *, before: Callable[[str, str], bool] | N
             """A client that hangs up is no news."""
 
     server = Quiet(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with serving(server):
         yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(5)

@@ -1,11 +1,12 @@
 """A proxy on loopback that adds an agent's key, for clients that can send none. All else goes through as it came."""
 
 import http.client
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
+
+from tests.loopback import serving
 
 
 @contextmanager
@@ -38,9 +39,5 @@ def keyed(address: str, secret: str) -> Iterator[str]:
             """Quiet."""
 
     proxy = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=proxy.serve_forever, daemon=True).start()
-    try:
+    with serving(proxy):
         yield f"http://127.0.0.1:{proxy.server_port}"
-    finally:
-        proxy.shutdown()
-        proxy.server_close()
