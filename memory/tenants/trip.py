@@ -17,10 +17,20 @@ from django.db import connection
 from psycopg import abc
 from psycopg.adapt import PyFormat, Transformer
 from psycopg.errors import DuplicatePreparedStatement, InvalidSqlStatementName, error_from_result
-from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
+from psycopg.pq import DiagnosticField, ExecStatus, TransactionStatus
 
 Asking = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 Rows = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class _Adapters:
+    """How a connection's values are packed and unpacked, without the connection: what its asker holds on to would never
+    be let go.
+    """
+
+    adapters: psycopg.adapt.AdaptersMap
+    connection: None = None
 
 
 @dataclass
@@ -76,7 +86,7 @@ def _asked(on: psycopg.Connection[Any], sql: str, values: Sequence[Any]) -> Rows
     """The rows, asked outside a transaction. Raises psycopg.Error."""
     asker = _askers.get(on)
     if asker is None:
-        asker = _askers[on] = _Asker(Transformer(on))
+        asker = _askers[on] = _Asker(Transformer(_Adapters(on.adapters)))
     statement, formats = _spelling(sql)
     packing = asker.packing
     packed = packing.dump_sequence(values, formats)
@@ -125,6 +135,9 @@ def _spelling(sql: str) -> tuple[bytes, list[PyFormat]]:
 def _result(on: psycopg.Connection[Any], result: Any, wanted: ExecStatus = ExecStatus.TUPLES_OK) -> Any:
     if result.status == wanted:
         return result
-    if on.pgconn.status == ConnStatus.BAD:
+    if not result.error_field(DiagnosticField.SQLSTATE):
+        # libpq's own word: the connection is lost. Where the server said a farewell that was not read yet, it still
+        # looks fine, and the pool would lend it again.
+        on.close()
         raise psycopg.OperationalError(result.get_error_message())
     raise error_from_result(result, encoding=on.info.encoding)

@@ -1,5 +1,12 @@
 """One round trip: the same rows and errors as psycopg's cursor gives, however the connection was used before."""
 
+import gc
+import select
+import socket
+import struct
+import threading
+import weakref
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -97,6 +104,49 @@ def test_a_lost_connection_is_told_as_one(committed: None) -> None:
             trip.rows("SELECT pg_sleep(0.1)", ())
     connection.close()
     assert trip.rows("SELECT 1", ()) == [(1,)]
+
+
+def test_a_connection_that_is_let_go_is_forgotten(committed: None) -> None:
+    connection.ensure_connection()
+    with psycopg.connect(connection.connection.info.dsn, password=connection.connection.info.password) as own:
+        own.autocommit = True
+        trip._asked(own, "SELECT %t", ("x",))
+        gone = weakref.ref(own)
+    del own
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_server_that_takes_its_leave_is_told_as_lost(committed: None, tmp_path: Path) -> None:
+    """libpq can't send, reads the server's farewell, and says of the connection that all is well."""
+    connection.ensure_connection()
+    own = connection.connection.info
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(tmp_path / f".s.PGSQL.{own.port}"))
+    listening.listen(1)
+    farewell = threading.Event()
+    between = threading.Thread(target=pass_on, args=(listening, f"{own.host}/.s.PGSQL.{own.port}", farewell))
+    between.start()
+    with psycopg.connect(
+        own.dsn, host=str(tmp_path), password=own.password, autocommit=True, sslmode="disable", gssencmode="disable"
+    ) as lost:
+        assert trip._asked(lost, "SELECT %t", ("x",)) == [("x",)]
+        farewell.set()
+        between.join()
+        with pytest.raises(psycopg.OperationalError):
+            trip._asked(lost, "SELECT %t", ("y",))
+        assert lost.closed
+
+
+def pass_on(listening: socket.socket, address: str, farewell: threading.Event) -> None:
+    """A client of the database, passed on until it is time; then a warning for it, and the end."""
+    with listening, listening.accept()[0] as client, socket.socket(socket.AF_UNIX) as server:
+        server.connect(address)
+        while not farewell.is_set():
+            for one in select.select([client, server], [], [], 0.02)[0]:
+                (server if one is client else client).sendall(one.recv(65536))
+        said = b"SWARNING\0VWARNING\0C57P02\0Mterminating connection because of crash of another server process\0\0"
+        client.sendall(b"N" + struct.pack("!i", len(said) + 4) + said)
 
 
 def test_rows_are_not_kept_by_the_connection(committed: None) -> None:
