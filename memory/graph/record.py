@@ -131,11 +131,14 @@ def prepared_many(told: Sequence[Told], *, tenant_pk: str | None) -> list[Ready]
     ]
 
 
-class _Fresh(dict[str | None, tuple[str, str]]):
-    """Key and id of the threads that triggers may open: those of one key open one, and need one."""
+class _Fresh(dict[tuple[str, str | None], tuple[str, str]]):
+    """Key and id of the threads that triggers may open: those of one name open one, and need one.
 
-    def __missing__(self, key: str | None) -> tuple[str, str]:
-        made = self[key] = ids.new_key(), ids.mint("thread")
+    By how they name it too: a thread's key may read like the id that somebody gave another.
+    """
+
+    def __missing__(self, named: tuple[str, str | None]) -> tuple[str, str]:
+        made = self[named] = ids.new_key(), ids.mint("thread")
         return made
 
 
@@ -219,7 +222,7 @@ def _thread(incoming: Incoming, trigger_id: str, fresh: _Fresh) -> dict[str, Any
     key = incoming.thread_key
     if incoming.thread_id is None and key is None:
         key = f"{incoming.source}:{incoming.external_id or trigger_id}"[: fields.MAX_KEY]
-    pk, public_id = fresh[incoming.thread_id or key]
+    pk, public_id = fresh[("key", key) if incoming.thread_id is None else ("id", incoming.thread_id)]
     return {
         "id": incoming.thread_id,
         "is_given": incoming.thread_id is not None and not ids.is_typeid(incoming.thread_id),

@@ -54,6 +54,15 @@ def test_a_bad_line_is_refused_alone(client: Any, acme: Any, bound: Any) -> None
         assert Trigger.objects.count() == 2
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_key_that_reads_like_a_given_id_names_another_thread(client: Any, order: int) -> None:
+    lines = [line(1, thread={"id": "thr_pr_412"}), line(2, thread={"key": "thr_pr_412"})][::order]
+    assert send(client, lines).json() == {"accepted": 2, "repeated": 0, "refused": []}
+    [by_key] = client.get("threads", key="thr_pr_412").json()["items"]
+    assert by_key["thread_id"] != "thr_pr_412"
+    assert [len(steps(client, one)) for one in ("thr_pr_412", by_key["thread_id"])] == [1, 1]
+
+
 def test_payloads_of_any_size_go_in(client: Any) -> None:
     texts = ["x" * size for size in (0, 10, 20_000, 300_000)]
     lines = [line(n, payload=text or None, id=f"trg_p{n}") for n, text in enumerate(texts)]
