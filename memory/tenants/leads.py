@@ -20,7 +20,10 @@ WAITS_FOR: Final = 600
 def safe_next(request: HttpRequest, default: str = "") -> str:
     """Where to go after login: only an address of ours."""
     asked = request.POST.get("next") or request.GET.get("next") or ""
-    if url_has_allowed_host_and_scheme(asked, allowed_hosts={request.get_host()}, require_https=request.is_secure()):
+    # Beginning at the root: another word would be looked for among the names of our addresses.
+    if asked.startswith("/") and url_has_allowed_host_and_scheme(
+        asked, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    ):
         return asked
     return default or reverse("choose")
 

@@ -200,7 +200,11 @@ def ask_to_log_in(request: HttpRequest, *, at: str = "") -> Response:
 
 def path_of(url: str) -> str:
     """Only the path of an address: where to come back to must be ours."""
-    path = urlsplit(url).path
+    try:
+        path = urlsplit(url).path
+    except ValueError:
+        # A bracket that is not closed passes for half an address.
+        return "/"
     return quote(path if path.startswith("/") and not path.startswith("//") else "/")
 
 

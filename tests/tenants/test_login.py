@@ -40,10 +40,26 @@ def test_it_says_the_same_for_a_wrong_password_and_an_unknown_person(browser: Cl
 
 
 @pytest.mark.parametrize(
-    "target", ["https://evil.example/", "//evil.example/", "javascript:alert(1)", "/\\evil.example"]
+    "target",
+    [
+        "https://evil.example/",
+        "//evil.example/",
+        "javascript:alert(1)",
+        "/\\evil.example",
+        "members",
+        "{}",
+        "\0",
+        "http://[",
+    ],
 )
 def test_it_never_leads_to_another_site(browser: Client, alice: Any, target: str) -> None:
     assert enter(browser, "alice@acme.test", PASSWORD, next=target)["Location"] == "/teams/"
+
+
+@pytest.mark.parametrize("here", ["http://[", "//evil.example", "\xff"])
+def test_it_comes_back_to_no_address_that_can_not_be_read(browser: Client, acme: Any, here: str) -> None:
+    answer = browser.get("/t/acme/", headers={"HX-Request": "true", "HX-Current-URL": here})
+    assert (answer.status_code, answer["HX-Redirect"]) == (204, "/login/?next=/")
 
 
 def test_it_goes_where_the_person_wanted(browser: Client, alice: Any) -> None:
