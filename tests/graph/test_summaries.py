@@ -1,5 +1,6 @@
 """One line for whatever arrives: a table for each kind of sender."""
 
+import base64
 import json
 import lzma
 import unicodedata
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory.graph import content
 from memory.graph.summaries import LIMIT, summarize
 from memory.graph.summaries.github import kind_of
 from memory.graph.summaries.text import first_error
@@ -153,6 +155,25 @@ def test_other_senders_say(source: str, body: Any, said: str) -> None:
 )  # fmt: skip
 def test_text_and_bytes_say(source: str, payload: bytes, media_type: str, said: str) -> None:
     assert summarize(source, payload, media_type) == said
+
+
+KEY = "ghp_" + "aZ3kQ9xL0pW7vB2nM5cR8tY1uE4sD6fG0hJ2"
+HIDDEN = {
+    "words of a header": ("mail", f"Subject: =?utf-8?Q?=67hp=5F{KEY[4:]}?=\n\n"),
+    "two words": ("mail", f"Subject: =?utf-8?Q?=67hp=5F{KEY[4:20]}?= =?utf-8?Q?{KEY[20:]}?=\n\n"),
+    "another charset": ("mail", f"Subject: =?cp037?B?{base64.b64encode(KEY.encode('cp037')).decode()}?=\n\n"),
+    "a sender's name": ("mail", f"From: =?utf-8?Q?=67hp=5F{KEY[4:]}?= <a@b.test>\n\n"),
+    "entities of a page": ("web", f"<!doctype html><title>gh&#112;{KEY[3:]}</title>"),
+    "tags of a page": ("web", f"<!doctype html><p>It is gh&#112;{KEY[3:]}</p>"),
+    "markup of a chat": ("slack", json.dumps({"text": f"{KEY[:4]}<https://x.test|{KEY[4:]}>"})),
+}
+
+
+@pytest.mark.parametrize("how", HIDDEN)
+def test_a_secret_that_only_reading_shows_is_not_told(how: str) -> None:
+    source, payload = HIDDEN[how]
+    said = summarize(source, content.cleaned(payload.encode(), "text/plain").raw, "text/plain")
+    assert KEY not in said and "[secret:" in said
 
 
 @pytest.mark.parametrize(

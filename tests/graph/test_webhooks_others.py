@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory.graph.models import Thread
 from memory.graph.webhooks import generic, mail
+from memory.graph.webhooks.models import Mark
 from memory.graph.webhooks.proofs import STANDARD, Proof
 from memory.graph.webhooks.taken import Unreadable, moment
+from memory.tenants import rls
 from memory.tenants.models import Tenant
 from tests.graph.webhook_calls import Sender, new_sender, threads, triggers
 
@@ -159,6 +162,16 @@ def letter(own: str, subject: str = "Retry", *, answers: str = "", references: s
             made[name] = value
     made.set_content("See PAY-12.\n")
     return made.as_bytes()
+
+
+def test_a_secret_in_a_subject_is_kept_nowhere_and_a_reply_still_finds_its_thread(post: Sender, acme: Tenant) -> None:
+    secret = "ghp_" + "aZ3kQ9xL0pW7vB2nM5cR8tY1uE4sD6fG0hJ2"
+    post.mail(letter("<a@x>", f"Key {secret}"))
+    post.mail(letter("<b@x>", f"Re: Key {secret}"))
+    assert keys(acme) == ["mail:a@x", "mail:a@x"]
+    with rls.tenant_scope(str(acme.pk)):
+        kept = [*Mark.objects.values_list("mark", flat=True), *Thread.objects.values_list("title", flat=True)]
+    assert kept and not [text for text in kept if secret[4:].lower() in text.lower()]
 
 
 def test_a_mail_thread_is_found_by_references(post: Sender, acme: Tenant) -> None:

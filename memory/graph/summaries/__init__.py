@@ -1,6 +1,7 @@
 """One line for whatever arrived: what a router and a timeline show instead of the payload.
 
-Pure: bytes in, one line out. The payload comes redacted, so nothing here has to know what a secret is.
+Pure: bytes in, one line out. The payload comes redacted; what is decoded here (a mail's header, a page's entities, a
+chat's markup) is looked through once more, for a secret may only now be one.
 """
 
 from typing import Any, Final

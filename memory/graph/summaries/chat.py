@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from memory.graph.summaries.line import at, one_line, word
+from memory.graph.summaries.line import at, one_line, whole, word
 
 
 def line(body: dict[str, Any]) -> str:
@@ -30,12 +30,17 @@ def line(body: dict[str, Any]) -> str:
 
 
 def readable(text: str) -> str:
-    """Slack's markup as people read it: `<https://x|the run>` is `the run`, `<@U1>` is `@U1`."""
-    text = re.sub(r"<(?:[@#!])?[^<>|]{1,2000}\|([^<>|]{1,300})>", r"\1", text[:8000])
+    """Slack's markup as people read it: `<https://x|the run>` is `the run`, `<@U1>` is `@U1`.
+
+    Looked through for secrets where that changed it: markup cuts them in two.
+    """
+    text = was = text[:8000]
+    text = re.sub(r"<(?:[@#!])?[^<>|]{1,2000}\|([^<>|]{1,300})>", r"\1", text)
     text = re.sub(r"<([@#])([^<>|]{1,300})>", r"\1\2", text)
     text = re.sub(r"<!([a-z]{1,20})>", r"@\1", text)
     text = re.sub(r"<((?:https?|mailto):[^<>|]{1,2000})>", r"\1", text)
-    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    return text if text == was else whole(text)
 
 
 def _who(message: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from email.parser import BytesParser
 from email.policy import compat32
 from typing import Any, Final
 
-from memory.graph.summaries.line import one_line, word
+from memory.graph.summaries.line import one_line, whole, word
 
 _HEAD: Final = 256 * 1024
 _WORD: Final = re.compile(r"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]{0,1000})\?=")
@@ -43,10 +43,13 @@ def head_of(raw: bytes) -> bytes:
 
 
 def header(message: Message, name: str) -> str:
-    """A header as text, whatever its bytes are: decoded where it says how, else as UTF-8, else as Latin-1."""
+    """A header as text, whatever its bytes are: decoded where it says how, else as UTF-8, else as Latin-1.
+
+    Without secrets: no look at the mail's bytes sees through its encoded words.
+    """
     # The parser's own reading puts question marks for bytes beyond ASCII; the raw ones are kept as surrogates.
     raw = next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")
-    return " ".join(_decoded(_natural(raw)).split())
+    return " ".join(whole(_decoded(_natural(raw))).split())
 
 
 def _natural(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from memory.graph.summaries.line import one_line, without_ansi
+from memory.graph.summaries.line import one_line, whole, without_ansi
 
 # What a runner puts before each line: the task's clock, a clock, a level, a job's name.
 _CLOCK: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
@@ -303,9 +303,9 @@ def line(payload: bytes, most: int, *, is_html: bool = False) -> str:
 def _of_page(text: str) -> str:
     title = re.search(r"<title[^>]{0,200}>([^<]{1,400})", text, re.I)
     if title:
-        return html.unescape(title[1])
+        return whole(html.unescape(title[1]))
     text = re.sub(r"(?is)<(script|style)\b.*?</\1\s*>", " ", text)
-    return html.unescape(re.sub(r"<[^<>]{0,2000}>", " ", text))
+    return whole(html.unescape(re.sub(r"<[^<>]{0,2000}>", " ", text)))
 
 
 def _sentence(text: str) -> str:
