@@ -57,6 +57,35 @@
     }
   }
 
+  // Where "Is it you?" comes between a form and its address, what was typed comes back with the form, but for secrets:
+  // whoever invites a reader must not invite a member the second time.
+  const told = (form) => [...form.elements].filter((one) => one.name && !one.matches("button, [type=hidden], [type=password], [type=file], [name*=secret]"));
+  const ticks = (control) => control.matches("[type=checkbox], [type=radio]");
+  // By the attribute: a field called "action" hides the property.
+  const goal = (form) => form.getAttribute("action") ?? "";
+  const alike = (action) => [...document.forms].filter((one) => goal(one) === action);
+
+  function holdTyped(form) {
+    if (document.querySelector("[data-step-up]")) return;
+    const typed = told(form).map((one) => [one.name, ticks(one) ? one.checked : one.value]);
+    try {
+      sessionStorage.setItem("typed", JSON.stringify({ action: goal(form), place: alike(goal(form)).indexOf(form), typed }));
+    } catch { /* private window, or too much */ }
+  }
+
+  function giveTypedBack() {
+    if (document.querySelector("[data-step-up]")) return;
+    let held = null;
+    try { held = JSON.parse(sessionStorage.getItem("typed")); sessionStorage.removeItem("typed"); } catch { /* private window */ }
+    if (!held || !document.querySelector("#messages .again")) return;
+    const form = alike(held.action)[held.place];
+    const controls = form ? told(form) : [];
+    if (!form || controls.length !== held.typed.length || controls.some((one, at) => one.name !== held.typed[at][0])) return;
+    controls.forEach((one, at) => { if (ticks(one)) one.checked = held.typed[at][1]; else one.value = held.typed[at][1]; });
+    for (let around = form.closest("details"); around; around = around.parentElement.closest("details")) around.open = true;
+    form.querySelector("button:not([type=button])")?.focus();
+  }
+
   const visible = (element) => element && element.getClientRects().length > 0;
 
   function step(by) {
@@ -170,6 +199,9 @@
   document.addEventListener("pointerover", lightWay);
   // "toggle" does not bubble: it is caught on its way down.
   document.addEventListener("toggle", (event) => enter(event.target), true);
+  document.addEventListener("submit", (event) => {
+    holdTyped(event.target);
+  });
   document.addEventListener("change", (event) => {
     if (event.target.matches("select[data-submit]")) event.target.form.requestSubmit();
   });
@@ -177,6 +209,7 @@
   document.addEventListener("DOMContentLoaded", () => {
     showKeys();
     sayNoMore();
+    giveTypedBack();
     localTimes(document);
     document.body.addEventListener("htmx:beforeRequest", () => { root.dataset.busy = "yes"; });
     document.body.addEventListener("htmx:afterRequest", () => { delete root.dataset.busy; });

@@ -74,7 +74,7 @@ def prove(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         if _is_proved(request, user, password, code):
             proof.remember(request)
-            messages.success(request, gettext("Thank you. Now do it again: nothing was changed yet."))
+            proof.say_again(request)
             return redirect(safe_next(request))
         if not (password.is_locked or code.is_locked):
             proof.note(request, user, "proof", outcome="refused")

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth import login as open_session
 from django.contrib.auth.signals import user_logged_in
 from django.contrib.sessions.models import Session
@@ -14,6 +15,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from memory import problems
 from memory.tenants import entry, people
@@ -40,6 +42,11 @@ def is_fresh(request: HttpRequest) -> bool:
     signed_on = entry.signed_on(request, str(tenant.pk)) if tenant else None
     latest = max(proved_at, signed_on.proved_at if signed_on else 0.0)
     return timezone.now().timestamp() - latest < FRESH_FOR.total_seconds()
+
+
+def say_again(request: HttpRequest) -> None:
+    """Thank for the proof. By the tag `again` app.js gives the form back what was typed into it before."""
+    messages.success(request, gettext("Thank you. Now do it again: nothing was changed yet."), extra_tags="again")
 
 
 def recently(view: View) -> View:

@@ -17,7 +17,7 @@ from memory.tenants.forms import SignOnForm
 from memory.tenants.leads import safe_next
 from memory.tenants.middleware import client_ip
 from memory.tenants.models import SignOn
-from memory.tenants.proof import enter_by_sign_on, recently
+from memory.tenants.proof import enter_by_sign_on, recently, say_again
 
 _TRIPS: Final = "sign_on_trips"
 _MOST_TRIPS: Final = 5
@@ -106,7 +106,7 @@ def let_in(
     proved_at = claims.auth_time if claims.auth_time is not None else time.time() if is_proof else 0.0
     enter_by_sign_on(request, member.user, door.tenant_pk, proved_at=min(proved_at, time.time()))
     if is_proof:
-        messages.success(request, gettext("Thank you. Now do it again: nothing was changed yet."))
+        say_again(request)
     return redirect(next_page)
 
 

@@ -1,11 +1,12 @@
-"""Who is in a team, in a browser: a role changes only by its button."""
+"""Who is in a team, in a browser: a role changes only by its button, and "Is it you?" loses nothing that was typed."""
 
 from typing import Any
 
 import pytest
+from django.contrib.sessions.backends.db import SessionStore
 
 from memory.tenants import rls
-from memory.tenants.models import Member
+from memory.tenants.models import Invitation, Member
 
 pytestmark = pytest.mark.browser
 
@@ -13,6 +14,14 @@ pytestmark = pytest.mark.browser
 def role_of(member: Any) -> str:
     with rls.tenant_scope(str(member.tenant_id)):
         return str(Member.objects.get(pk=member.pk).role)
+
+
+def stale(member: Any) -> None:
+    """As if ten minutes had passed since they proved who they are."""
+    for browser in member.user.browsers.all():
+        session = SessionStore(browser.session_key)
+        session["proved_at"] = 0
+        session.save()
 
 
 def test_a_role_changes_by_its_button_and_not_by_an_arrow_key(window: Any, acme: Any, alice: Any, vera: Any) -> None:
@@ -27,3 +36,36 @@ def test_a_role_changes_by_its_button_and_not_by_an_arrow_key(window: Any, acme:
     page.keyboard.press("Enter")
     page.wait_for_selector("text=vera is member now.")
     assert role_of(vera) == "member" and opened.faults == []
+
+
+def test_what_was_typed_comes_back_after_the_proof(window: Any, acme: Any, alice: Any) -> None:
+    opened = window(alice)
+    page = opened.open("/t/acme/members/")
+    stale(alice)
+    page.fill("#id_email", "reader@acme.test")
+    page.select_option("#id_role", "viewer")
+    page.click("text=Make an invitation")
+    page.wait_for_url("**/prove/**")
+    page.fill("#id_password", "correct horse battery")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Now do it again")
+    assert (page.input_value("#id_email"), page.input_value("#id_role")) == ("reader@acme.test", "viewer")
+    # The button has the focus: once more, and it is done.
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#shown-link")
+    with rls.tenant_scope(str(acme.pk)):
+        assert [(one.email, one.role) for one in Invitation.objects.all()] == [("reader@acme.test", "viewer")]
+    # Another page's form gets nothing of it, nor does the same one later.
+    assert opened.open("/t/acme/members/").input_value("#id_email") == "" and opened.faults == []
+
+
+def test_a_secret_is_not_held_meanwhile(window: Any, acme: Any, alice: Any) -> None:
+    page = window(alice).open("/t/acme/sign-on/")
+    stale(alice)
+    page.fill("[name=issuer]", "https://login.example.org")
+    page.fill("[name=client_id]", "abc")
+    page.fill("[name*=secret]", "the-provider-gave-it")
+    page.click("main button:text-is('Save')")
+    page.wait_for_url("**/prove/**")
+    held = page.evaluate("sessionStorage.getItem('typed')")
+    assert "login.example.org" in held and "the-provider-gave-it" not in held
