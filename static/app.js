@@ -199,7 +199,14 @@
   document.addEventListener("pointerover", lightWay);
   // "toggle" does not bubble: it is caught on its way down.
   document.addEventListener("toggle", (event) => enter(event.target), true);
+  // A form that keeps no draft: a click beside it asks before what was typed is lost.
+  let sent = false;
+  addEventListener("beforeunload", (event) => {
+    const field = document.querySelector("form[data-unsaved] textarea");
+    if (field && !sent && field.value !== field.defaultValue) event.preventDefault();
+  });
   document.addEventListener("submit", (event) => {
+    sent = event.target.matches("[data-unsaved]");
     holdTyped(event.target);
   });
   document.addEventListener("change", (event) => {

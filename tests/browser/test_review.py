@@ -146,3 +146,35 @@ def test_without_javascript_it_works_too(window: Any, acme: Any, bob: Any) -> No
     page = window(bob, java_script_enabled=False).open(f"/t/acme/proposals/{proposal.public_id}/")
     page.click("button:has-text('Approve')")
     assert page.url.endswith(f"/proposals/{proposal.public_id}/") and state(proposal) == "approved"
+
+
+def test_the_words_to_edit_have_the_focus_and_are_not_lost_by_a_click_beside(window: Any, acme: Any, bob: Any) -> None:
+    proposal = made.proposal(acme, path="general/retries.md", text=TEXT)
+    opened = window(bob)
+    page = opened.open(f"/t/acme/proposals/{proposal.public_id}/")
+    page.keyboard.press("e")
+    page.wait_for_selector("#text:focus")
+    page.keyboard.type("x")
+    asked: list[str] = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+    page.click("text=Cancel")
+    assert asked == ["beforeunload"] and page.input_value("#text").startswith("x---")
+    # Nothing changed, or sent: nothing is asked.
+    page.keyboard.press("Escape")
+    page.fill("#text", TEXT.replace("three", "four"))
+    page.click("text=Approve this text")
+    page.wait_for_selector("text=Approved with changes by")
+    assert asked == ["beforeunload"] and opened.faults == []
+
+
+def test_the_list_of_keys_lies_within_the_window(window: Any, acme: Any, bob: Any) -> None:
+    proposal = made.proposal(acme, path="general/retries.md", text=TEXT)
+    opened = window(bob)
+    page = opened.open(f"/t/acme/proposals/{proposal.public_id}/")
+    for width in (1280, 900, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.keyboard.press("?")
+        page.wait_for_selector(".last .popover-panel")
+        box = page.locator(".last .popover-panel").bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= width
+        page.keyboard.press("Escape")
