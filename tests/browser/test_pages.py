@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from tests.pages import made
+from tests.pages import chains, made
 
 pytestmark = pytest.mark.browser
 PHONE = {"viewport": {"width": 390, "height": 844}}
@@ -121,3 +121,22 @@ def test_connecting_shows_the_first_event_by_itself(window: Any, acme: Any, alic
     Client(headers=headers).post("/api/v1/hooks/claude-code", payload, content_type="application/json")
     page.wait_for_selector("text=It works")
     assert opened.faults == []
+
+
+CROSSING = """[...document.querySelectorAll("main :is(td, th):not(:last-child)")].flatMap((cell) => {
+    const next = cell.nextElementSibling.getBoundingClientRect();
+    const words = document.createRange();
+    words.selectNodeContents(cell);
+    const ends = Math.max(...[...words.getClientRects()].map((box) => box.right), 0);
+    return ends > next.left + 1 ? [`${cell.innerText} +${Math.round(ends - next.left)}`] : [];
+})"""
+
+
+@pytest.mark.parametrize("language", ["en", "fr", "pt", "vi"])
+def test_no_cell_runs_into_the_next_in_any_language(window: Any, acme: Any, alice: Any, language: str) -> None:
+    made.run(acme, sessions=(made.session(acme, member=alice),))
+    chains.thread(acme)
+    opened = window(alice, locale=language, viewport={"width": 1024, "height": 800})
+    crossed = {at: opened.open(f"/t/acme/{at}/").evaluate(CROSSING) for at in ("sessions", "threads", "dreams")}
+    assert crossed == {"sessions": [], "threads": [], "dreams": []}
+    assert opened.page.evaluate("document.documentElement.lang") == language
