@@ -142,8 +142,10 @@ def first_event(request: TenantRequest, harness: connecting.Harness) -> Any:
     made = request.tenant.keys.filter(public_id=public_id).first()
     if made is None:
         return None
-    # By the sessions since then: events are not indexed by key, and this is asked every few seconds.
-    since = request.tenant.sessions.filter(last_received_at__gte=made.created_at).order_by("-last_received_at", "-id")
+    # By the sessions since then: events are not indexed by key, and this is asked every few seconds. Of this member
+    # alone: a history brought in meanwhile, or a busy team, would fill the fifty.
+    mine = request.tenant.sessions.filter(member=made.member_id, last_received_at__gte=made.created_at)
+    since = mine.order_by("-last_received_at", "-id")
     client = harness.slug.replace("-", "_")
     sent = request.tenant.events.filter(client=client, agent_key=made, session__in=since.values("pk")[:50])
     return sent.select_related("session").order_by("received_at", "id").first()

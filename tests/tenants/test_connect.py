@@ -12,6 +12,7 @@ from django.test import Client
 from memory.tenants import connect, keys, rls
 from memory.tenants.models import AgentKey, AuditEntry
 from tests.conftest import new_agent
+from tests.pages import made
 
 
 def secrets_in(page: Any) -> set[str]:
@@ -99,6 +100,17 @@ def test_it_waits_until_the_first_event_is_there(logged_in: Any, alice: Any, age
     other = browser.get("/t/acme/connect/?client=cursor").content.decode()
     assert "It works" not in other and "Start Cursor" in other
     assert 'hx-get="/t/acme/connect/?client=cursor"' in other
+
+
+def test_a_history_brought_in_meanwhile_does_not_hide_the_first_event(logged_in: Any, acme: Any, alice: Any) -> None:
+    browser = logged_in(alice)
+    [secret] = secrets_in(browser.post("/t/acme/connect/", {"client": "codex"}))
+    event = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "Mend it", "turn_id": "t"}
+    sender = Client(headers={"Authorization": f"Bearer {secret}"})
+    assert sender.post("/api/v1/hooks/codex", event, content_type="application/json").status_code == 200
+    for number in range(50):
+        made.session(acme, key=f"imported-{number}")
+    assert "It works" in browser.get("/t/acme/connect/", headers={"HX-Request": "true"}).content.decode()
 
 
 def test_it_lists_this_members_keys_and_no_others(logged_in: Any, alice: Any, bob: Any) -> None:
