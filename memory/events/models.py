@@ -53,6 +53,11 @@ class Project(TenantOwned):
     def __str__(self) -> str:
         return self.slug
 
+    @property
+    def label(self) -> str:
+        """Its name among others: with the short name, where that says more. Two checkouts share a name."""
+        return self.name if self.slug == self.name else f"{self.name} ({self.slug})"
+
 
 class ProjectAccess(TenantOwned):
     """A member who sees a limited project, by all of their keys; with `key`, by that key only."""

@@ -45,7 +45,7 @@ def key_list(request: TenantRequest, slug: str) -> HttpResponse:
 def _form(request: TenantRequest, said: Any = None) -> KeyForm:
     """The form of a new key, with the projects that whoever makes it sees."""
     shown = request.tenant.projects.current().order_by("name", "slug")
-    return KeyForm(said, role=request.actor.role, projects=[(one.public_id, str(one.name)) for one in shown])
+    return KeyForm(said, role=request.actor.role, projects=[(one.public_id, str(one.label)) for one in shown])
 
 
 def _chosen(request: TenantRequest, public_ids: list[str]) -> list[UUID] | None:

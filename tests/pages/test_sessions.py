@@ -104,3 +104,14 @@ def test_it_hides_the_sessions_from_other_tenants(logged_in: Any, acme: Any, cha
 
 def test_it_takes_no_other_method(logged_in: Any, alice: Any) -> None:
     assert logged_in(alice).post(URL).status_code == 405
+
+
+def test_two_projects_of_one_name_are_told_apart(logged_in: Any, acme: Any, alice: Any) -> None:
+    made.project(acme, "shop", name="shop")
+    made.session(acme, project=made.project(acme, "shop-2", name="shop"))
+    browser = logged_in(alice)
+    for page in ("sessions/", "caches/purge/"):
+        shown = browser.get(f"/t/acme/{page}").content.decode()
+        assert ">shop</option>" in shown and ">shop (shop-2)</option>" in shown, page
+    keys = browser.get("/t/acme/keys/").content.decode()
+    assert "shop (shop-2)" in keys
