@@ -121,7 +121,9 @@ def _hits(tenant: Tenant, by: Actor, q: str, *, is_typing: bool) -> Iterator[Fou
     for hit in hits:
         page, kind, icon = _KINDS[hit.record.kind]
         shown = hit.show()
-        title = shown["title"] or shown["summary"] or hit.record.public_id
+        # A prompt's title is the hook that brought it; what was asked says more.
+        named = shown["title"] if hit.record.kind != "event" else ""
+        title = named or shown["summary"] or shown["title"] or hit.record.public_id
         about = shown.get("path") or keys.get(hit.record.public_id) or shown["snippet"]
         url = reverse(page, args=[tenant.slug, hit.record.public_id])
         yield Found(gettext(kind), icon, title, about if about != title else "", url)

@@ -36,6 +36,11 @@ def test_a_word_finds_each_kind(things: dict[str, Any], logged_in: Any, vera: An
     assert ("Page", "Agent keys") in found(browser.get(URL, {"q": "agent k"}))
 
 
+def test_a_prompt_is_called_by_its_words(things: dict[str, Any], logged_in: Any, vera: Any) -> None:
+    made.event(things["session"], 1, name="UserPromptSubmit", summary="Mend the refunds", body='{"prompt": "refunds"}')
+    assert found(logged_in(vera).get(URL, {"q": "refunds"})) == [("Prompt", "Mend the refunds")]
+
+
 def test_ids_and_numbers_lead_to_the_very_thing(things: dict[str, Any], logged_in: Any, vera: Any) -> None:
     browser = logged_in(vera)
     for q, kind in ((things["thread"].public_id, "Thread"), ("#412", "Thread"), (things["note"].public_id, "Note")):
