@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.test import Client
@@ -128,7 +129,8 @@ def test_the_command_names_operators(alice: Any, acme: Tenant, capsys: Any) -> N
     email = alice.user.email
     call_command("operator", email)
     call_command("operator")
-    assert capsys.readouterr().out.splitlines() == [f"{email} is an operator now.", email]
+    pages = f"Their pages: {settings.PUBLIC_URL}/operator/"
+    assert capsys.readouterr().out.splitlines() == [f"{email} is an operator now.", pages, email]
     assert actions(acme)[-1] == "operator.add"
     call_command("operator", email, "--remove")
     assert not User.objects.get(email=email).is_operator

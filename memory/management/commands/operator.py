@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.urls import reverse
 
 from memory.ops import teams
 
@@ -27,3 +29,5 @@ class Command(BaseCommand):
         self.stdout.write(
             f"{email} {said}{' now' if changed and not remove else ' any more' if changed else ' already'}."
         )
+        if not remove:
+            self.stdout.write(f"Their pages: {settings.PUBLIC_URL}{reverse('operator')}")
