@@ -5,11 +5,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import template
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format, get_format, number_format
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop
+
+from memory.ids import kind_of
 
 register = template.Library()
 
@@ -73,7 +76,16 @@ WORDS = frozenset(
 CODE = re.compile(r"(`+)(.+?)\1(?!`)")
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+# Kinds of ids whose page is named like them.
+WITH_PAGES = frozenset(("note", "proposal", "dream", "session", "event", "thread", "trigger", "worker", "endpoint"))
 MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+@register.simple_tag
+def page_of(tenant: Any, public_id: str) -> str:
+    """The address of the page an id has, "" where it has none. Whether the thing is there still, that page says."""
+    kind = kind_of(public_id)
+    return reverse(kind, args=[tenant.slug, public_id]) if kind in WITH_PAGES else ""
 
 
 @register.filter

@@ -13,6 +13,7 @@ from django.core.management import CommandError, call_command
 from memory.tenants import audit, rls
 from memory.tenants.access import Actor, member_actor
 from tests import database
+from tests.pages import made
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_tampering_is_found(history: Actor, tampering: str, said: str, capsys: A
 
 def test_the_page_filters_and_pages(acme: Any, alice: Any, history: Actor, logged_in: Any) -> None:
     browser = logged_in(alice)
-    assert browser.get("/t/acme/audit/").content.decode().count("nte_") == 5
+    assert browser.get("/t/acme/audit/").content.decode().count(">nte_") == 5
     for query, many in {
         "who=bob": 2,
         "action=note.3": 1,
@@ -72,7 +73,7 @@ def test_the_page_filters_and_pages(acme: Any, alice: Any, history: Actor, logge
         "outcome=refused": 0,
         "who=%00": 5,
     }.items():
-        assert browser.get(f"/t/acme/audit/?{query}").content.decode().count('class="id">nte_') == many, query
+        assert browser.get(f"/t/acme/audit/?{query}").content.decode().count(">nte_") == many, query
     with rls.tenant_scope(str(acme.pk)):
         for _ in range(100):
             audit.record(history, "note.more")
@@ -80,8 +81,20 @@ def test_the_page_filters_and_pages(acme: Any, alice: Any, history: Actor, logge
     found = re.search('id="more".*?hx-get="([^"]+)"', first, re.DOTALL)
     assert found
     more = found[1].replace("&amp;", "&")
-    assert browser.get(more).content.decode().count('class="id">nte_') == 5
+    assert browser.get(more).content.decode().count(">nte_") == 5
     assert browser.get("/t/acme/audit/?cursor=x").status_code == 400
+
+
+def test_what_was_changed_is_a_click_away(acme: Any, alice: Any, bob: Any, logged_in: Any) -> None:
+    things = [made.note(acme, alice), made.proposal(acme, path="general/other.md"), made.session(acme)]
+    with rls.tenant_scope(str(acme.pk)):
+        for target in (*(thing.public_id for thing in things), bob.public_id, "/t/acme/"):
+            audit.record(member_actor(alice), "tried", target)
+    browser = logged_in(alice)
+    shown = browser.get("/t/acme/audit/").content.decode()
+    links = set(re.findall(r'class="id" href="([^"]+)"', shown))
+    assert len(links) == len(things) and {browser.get(one).status_code for one in links} == {200}
+    assert bob.public_id in shown
 
 
 def test_only_who_may_reads_it(history: Actor, bob: Any, logged_in: Any) -> None:
