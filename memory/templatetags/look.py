@@ -2,9 +2,12 @@
 
 import re
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from django import template
+from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format, get_format, number_format
@@ -86,6 +89,16 @@ def page_of(tenant: Any, public_id: str) -> str:
     """The address of the page an id has, "" where it has none. Whether the thing is there still, that page says."""
     kind = kind_of(public_id)
     return reverse(kind, args=[tenant.slug, public_id]) if kind in WITH_PAGES else ""
+
+
+@register.simple_tag
+def opens_here_alone() -> bool:
+    """Whether the address that pages hand out means each reader's own machine, so that nobody else comes here by it."""
+    host = urlsplit(settings.PUBLIC_URL).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 @register.filter

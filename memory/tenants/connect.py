@@ -116,7 +116,7 @@ def install_powershell(harness: Harness, address: str, secret: str) -> str:
 
 def install_again(harness: Harness) -> str:
     """For a machine that is connected already: address and key are kept there."""
-    return f"python3 hook.py install --client {harness.slug}"
+    return f"python3 ~/.config/team-memory/hook.py install --client {harness.slug}"
 
 
 # Claude Code posts these itself. At SessionStart it takes commands alone.

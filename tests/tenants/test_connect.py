@@ -113,6 +113,12 @@ def test_a_history_brought_in_meanwhile_does_not_hide_the_first_event(logged_in:
     assert "It works" in browser.get("/t/acme/connect/", headers={"HX-Request": "true"}).content.decode()
 
 
+def test_it_says_how_a_history_comes_in(logged_in: Any, alice: Any) -> None:
+    assert (
+        "import_sessions ~/.claude/projects --tenant acme" in logged_in(alice).get("/t/acme/connect/").content.decode()
+    )
+
+
 def test_it_lists_this_members_keys_and_no_others(logged_in: Any, alice: Any, bob: Any) -> None:
     mine, theirs = new_agent(alice).key, new_agent(bob).key
     page = logged_in(alice).get("/t/acme/connect/").content.decode()

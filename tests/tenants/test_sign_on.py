@@ -358,6 +358,15 @@ def test_it_says_what_can_not_be_set(team: Team, alice: Any, logged_in: Any, typ
         assert SignOn.objects.get().issuer == team.form["issuer"]
 
 
+def test_who_tries_it_and_is_logged_in_is_not_told_to_be_out(
+    team: Team, alice: Any, logged_in: Any, settings: Any
+) -> None:
+    settings.WEBHOOK_HOSTS = []
+    tried = logged_in(alice).get("/sso/acme/start/?next=/t/acme/sign-on/").content.decode()
+    assert "The single sign-on did not work" in tried and "Back to the inbox" in tried and "not in" not in tried
+    assert "You are not in" in Client().get("/sso/acme/start/").content.decode()
+
+
 def test_loopback_is_reached_only_where_the_operator_says_so(team: Team, settings: Any) -> None:
     settings.WEBHOOK_HOSTS = []
     answer = Client().get("/sso/acme/start/")
