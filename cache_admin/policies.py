@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import orjson
 from django.db import transaction
+from django.utils.translation import gettext
 
 from cache_admin import pairs
 from cache_admin.models import CacheSetting, Entry, Flight, ToolPolicy
@@ -58,7 +59,7 @@ def save(tenant: Tenant, tool: str, *, by: Actor, **given: Any) -> ToolPolicy:
     require(by, "cache.manage")
     unknown = set(given) - set(FIELDS)
     if unknown or not tool.strip() or len(tool) > 200:
-        raise InvalidPolicy(f"Unknown fields: {', '.join(sorted(unknown))}." if unknown else "Name the tool.")
+        raise InvalidPolicy(f"Unknown fields: {', '.join(sorted(unknown))}." if unknown else gettext("Name the tool."))
     with transaction.atomic():
         row = tenant.tool_policies.select_for_update().filter(tool=tool).first() or _from_default(tenant, tool)
         before = "" if row._state.adding else f"{row.mode} {row.scope} {row.ttl_s}"

@@ -72,10 +72,10 @@ class PriceForm(forms.Form):
         super().__init__(*args, **kwargs)
         for kind in money.KINDS:
             self.fields[kind].widget = forms.NumberInput(attrs={**_NUMBER, "aria-label": self._named(kind)})
-        self.fields["model"].widget.attrs["aria-label"] = "Model"
+        self.fields["model"].widget.attrs["aria-label"] = gettext("Model")
 
     def _named(self, kind: str) -> str:
-        return f"{self.fields[kind].label}, {self.initial.get('model') or 'new model'}"
+        return f"{self.fields[kind].label}, {self.initial.get('model') or gettext('new model')}"
 
     def clean(self) -> dict[str, Any]:
         said = super().clean() or {}

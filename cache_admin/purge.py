@@ -4,22 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from cache_admin import invalidate
 from cache_admin.invalidate import Doomed
 from memory.problems import Problem
 from memory.tenants.access import Actor
-from memory.tenants.models import Tenant
+from memory.tenants.models import AgentKey, Tenant
 
 KINDS: Final = ("tool", "writer", "project", "content_hash", "key", "all")
 _WORDS: Final = {
-    "tool": "everything stored for the tool {}",
-    "writer": "everything that {} stored",
-    "project": "everything stored in the project {}",
-    "content_hash": "everything stored for the content {}",
-    "key": "the entry under the key {}",
-    "all": "every stored answer of the team, by a new salt",
+    "tool": gettext_noop("everything stored for the tool {}"),
+    "writer": gettext_noop("everything that {} stored"),
+    "project": gettext_noop("everything stored in the project {}"),
+    "content_hash": gettext_noop("everything stored for the content {}"),
+    "key": gettext_noop("the entry under the key {}"),
+    "all": gettext_noop("every stored answer of the team, by a new salt"),
 }
 
 
@@ -51,8 +51,10 @@ def of(tenant: Tenant, said: Mapping[str, str], *, by: Actor) -> Purge:
         doomed, name = _doomed(tenant, kind, value)
         entries, analyses = invalidate.would_go(tenant, doomed, by=by)
     except Problem:
-        return Purge(kind, value, problem=f"There is no {kind.replace('_', ' ')} {value}. Choose one from the lists.")
-    return Purge(kind, value, _WORDS[kind].format(name), doomed, entries, analyses)
+        return Purge(
+            kind, value, problem=gettext("Nothing has the name %(name)s. Choose from the lists.") % {"name": value}
+        )
+    return Purge(kind, value, gettext(_WORDS[kind]).format(name), doomed, entries, analyses)
 
 
 def _doomed(tenant: Tenant, kind: str, value: str) -> tuple[Doomed, str]:
@@ -65,7 +67,7 @@ def _doomed(tenant: Tenant, kind: str, value: str) -> tuple[Doomed, str]:
     if kind == "writer":
         member = tenant.members.filter(public_id=value).first()
         key = None if member else tenant.keys.filter(public_id=value).select_related("member").first()
-        name = member.handle if member else f"the key {key.name} of {key.member.handle}" if key else value
+        name = member.handle if member else _key_words(key) if key else value
         return Doomed(writer=value), name
     if kind == "key" and (len(value) != 64 or any(one not in "0123456789abcdef" for one in value)):
         raise Problem(404, "not_found", gettext("Unknown key."))
@@ -76,3 +78,7 @@ def _doomed(tenant: Tenant, kind: str, value: str) -> tuple[Doomed, str]:
         if kind == "tool"
         else ((Doomed(content_hash=value), value) if kind == "content_hash" else (Doomed(key=value), value))
     )
+
+
+def _key_words(key: AgentKey) -> str:
+    return gettext("the key %(name)s of %(member)s") % {"name": key.name, "member": key.member.handle}

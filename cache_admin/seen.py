@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.db.models import Count, F, Max, Q, QuerySet, Sum
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from cache_admin import charts
 from cache_admin.models import Analysis, AnalysisPath, Decision, Entry, Incident, Lookup, Pair
@@ -20,14 +20,14 @@ from memory.tenants.models import Member, Tenant
 
 HOT: Final = 50
 _KNOWN: Final = (
-    ("tool", "Tool"),
-    ("server", "Server"),
-    ("tool_version", "Version of the tool"),
-    ("scope", "Shared within"),
-    ("project", "In the project"),
-    ("content_hash", "Content hash"),
-    ("salt", "Salt (team.tool)"),
-    ("key_version", "Version of the key"),
+    ("tool", gettext_noop("Tool")),
+    ("server", gettext_noop("Server")),
+    ("tool_version", gettext_noop("Version of the tool")),
+    ("scope", gettext_noop("Shared within")),
+    ("project", gettext_noop("In the project")),
+    ("content_hash", gettext_noop("Content hash")),
+    ("salt", gettext_noop("Salt (team.tool)")),
+    ("key_version", gettext_noop("Version of the key")),
 )
 
 
@@ -97,7 +97,7 @@ def inputs(tenant: Tenant, document: str) -> Inputs:
     except ValueError:
         said = {}
     facts = [
-        (label, scope_words(tenant, str(said["scope"])) if name == "scope" else str(said[name]))
+        (gettext(label), scope_words(tenant, str(said["scope"])) if name == "scope" else str(said[name]))
         for name, label in _KNOWN
         if said.get(name) not in (None, "")
     ]
@@ -111,11 +111,11 @@ def scope_words(tenant: Tenant, scope: str) -> str:
     kind, _, value = scope.partition(":")
     if kind == "member":
         member = Member.objects.filter(tenant=tenant, pk=value).first() if is_key(value) else None
-        return f"the member {member.handle}" if member else "one member"
+        return gettext("the member %(member)s") % {"member": member.handle} if member else gettext("one member")
     if kind == "project":
         found = tenant.projects.filter(pk=value).first() if is_key(value) else None
-        return f"the project {found.name}" if found else f"the project {value.removeprefix('name:')}"
-    return f"the thread {value}" if kind == "thread" else "the team"
+        return gettext("the project %(project)s") % {"project": found.name if found else value.removeprefix("name:")}
+    return gettext("the thread %(thread)s") % {"thread": value} if kind == "thread" else gettext("the team")
 
 
 def is_key(value: str) -> bool:
@@ -181,7 +181,13 @@ def writers(tenant: Tenant) -> list[tuple[str, str]]:
     keys = (
         tenant.keys.order_by("name", "pk").annotate(owner=F("member__handle")).values_list("public_id", "name", "owner")
     )
-    return [*members, *((public_id, f"{owner}: key {name}") for public_id, name, owner in keys)]
+    return [
+        *members,
+        *(
+            (public_id, gettext("%(owner)s: key %(name)s") % {"owner": owner, "name": name})
+            for public_id, name, owner in keys
+        ),
+    ]
 
 
 def tools(tenant: Tenant) -> list[str]:

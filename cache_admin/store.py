@@ -16,6 +16,7 @@ from cache_admin.lookup import is_lease, leased_at
 from cache_admin.models import Entry, EntryPath, Flight, Incident, Lookup, Result, Shown
 from memory import redact
 from memory.problems import Problem
+from memory.sentences import sentence
 from memory.tenants import due
 from memory.tenants.access import Actor
 from memory.tenants.models import Tenant
@@ -171,7 +172,7 @@ def _compared(
         project_id=old.project_id,
         result_id_text=old.result.public_id,
         document=old.document,
-        detail="The tool gave another answer under the same key.",
+        detail=sentence("The tool gave another answer under the same key."),
         reporter_id=by.member_pk,
     )
     if not observes:

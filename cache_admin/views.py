@@ -13,6 +13,7 @@ from cache_admin import alerts, forms, invalidate, pairs, policies, purge, repea
 from cache_admin.models import Entry
 from cache_admin.policy import InvalidPolicy
 from memory.problems import Problem
+from memory.sentences import thousands
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs, require
 
@@ -115,7 +116,7 @@ def try_call(request: TenantRequest, slug: str) -> HttpResponse:
     form = forms.PolicyForm(forms.typed(request.POST) if "mode" in request.POST else None, request.tenant, tool)
     policy = form.typed() if form.is_bound else policies.of_tool(request.tenant, tool)
     call = forms.CallForm(forms.typed(request.POST), prefix="call")
-    verdict, problem = None, "" if policy else "A field of the policy can't be read. Mend it first."
+    verdict, problem = None, "" if policy else gettext("A field of the policy can't be read. Mend it first.")
     if policy and call.is_valid():
         said = call.cleaned_data
         try:
@@ -203,7 +204,8 @@ def purge_page(request: TenantRequest, slug: str) -> HttpResponse:
     if request.method == "POST" and asked.doomed:
         gone = invalidate.invalidate(request.tenant, asked.doomed, by=request.actor)
         messages.success(
-            request, gettext("Dropped %(gone)s. Whoever asks next runs the tool.") % {"gone": format(gone, ",")}
+            request,
+            gettext("Dropped %(gone)s. Whoever asks next runs the tool.") % {"gone": thousands(gone)},
         )
         return redirect("cache_entries", slug)
     context = {

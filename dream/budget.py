@@ -14,6 +14,7 @@ from dream.mind import MindFailed
 from dream.models import Budget, Spent
 from memory import ids
 from memory.llm import MAX_TOKENS, Usage
+from memory.sentences import sentence
 from memory.tenants import access, audit
 from memory.tenants.access import Actor
 from memory.tenants.models import Tenant
@@ -125,24 +126,31 @@ class TeamMeter:
         if stands.most_dollars and not priced:
             raise MindFailed(
                 OVER,
-                gettext(
+                sentence(
                     "A budget in dollars is set, and nobody knows this model's price. Set TEAM_MEMORY_MODEL_PRICE."
                 ),
             )
         if stands.most_dollars and stands.dollars >= stands.most_dollars:
-            raise MindFailed(OVER, f"${stands.dollars:.2f} of this month's ${stands.most_dollars:.2f} are used.")
+            raise MindFailed(
+                OVER,
+                sentence(
+                    "%(dollars)s of this month's %(most_dollars)s are used.",
+                    dollars=f"${stands.dollars:.2f}",
+                    most_dollars=f"${stands.most_dollars:.2f}",
+                ),
+            )
         if not stands.most_tokens:
             return MAX_TOKENS
         left = stands.most_tokens - stands.tokens - sent
         if left < SHORTEST_ANSWER:
             raise MindFailed(
                 OVER,
-                gettext("%(tokens)s of this month's %(most_tokens)s tokens are used, and the next call sends %(sent)s.")
-                % {
-                    "tokens": format(stands.tokens, ","),
-                    "most_tokens": format(stands.most_tokens, ","),
-                    "sent": format(sent, ","),
-                },
+                sentence(
+                    "%(tokens)s of this month's %(most_tokens)s tokens are used, and the next call sends %(sent)s.",
+                    tokens=format(stands.tokens, ","),
+                    most_tokens=format(stands.most_tokens, ","),
+                    sent=format(sent, ","),
+                ),
             )
         return min(MAX_TOKENS, left)
 

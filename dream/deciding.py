@@ -65,13 +65,13 @@ def approve(run: Run, shown: Mapping[str, str], *, by: Actor) -> Decided:
             with transaction.atomic():
                 made = review.approve(proposal, by=by, shown=shown[proposal.public_id])
         except review.AlreadyDecided:
-            left.append(Left(change, "somebody decided it before you"))
+            left.append(Left(change, gettext("somebody decided it before you")))
         except review.StaleProposal:
-            left.append(Left(change, "its text changed since you saw it"))
+            left.append(Left(change, gettext("its text changed since you saw it")))
         except rules.Locked:
-            left.append(Left(change, "its path is locked"))
+            left.append(Left(change, gettext("its path is locked")))
         except Refused:
-            left.append(Left(change, "another person has to approve it"))
+            left.append(Left(change, gettext("another person has to approve it")))
         else:
             approved += made is not None
             seconded += made is None

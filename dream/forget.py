@@ -15,6 +15,7 @@ from memory.graph.models import Worker
 from memory.graph.tombstones import bury_worker, know
 from memory.notes.models import Proposal, Source
 from memory.recall.models import Entry, Mark, Telling, ToldNote
+from memory.sentences import sentence
 from memory.tenants import audit
 from memory.tenants.access import Actor, require
 
@@ -86,7 +87,7 @@ def _withdraw_drafts(session: Session) -> int:
         text="",
         reason="",
         decided_at=timezone.now(),
-        decision_reason="The session that it came from was deleted.",
+        decision_reason=sentence("The session that it came from was deleted."),
     )
 
 

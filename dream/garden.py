@@ -22,6 +22,7 @@ from memory.llm import UnknownModel, Usage
 from memory.notes import findings, review, rules
 from memory.notes.findings import Found
 from memory.notes.models import Finding, Note
+from memory.sentences import sentence
 from memory.tenants import access, audit, choices, due
 from memory.tenants.access import Actor, gardener_actor
 from memory.tenants.due import Claim, LeaseLost
@@ -101,19 +102,22 @@ class _Gardener:
     def look(self) -> Gardening:
         if self.claim.attempts > MOST_ATTEMPTS:
             self.told.append(
-                f"{self.claim.attempts - 1} workers ended while they were at it. The rest waits for tomorrow."
+                sentence(
+                    "%(many)s workers ended while they were at it. The rest waits for tomorrow.",
+                    many=self.claim.attempts - 1,
+                )
             )
             return self._end()
         notes = self._by_rule()
         try:
             mind = chosen(tenant_pk=self.claim.tenant_pk)
         except UnknownModel as why:
-            self.told.append(f"No contradictions: {why}")
+            self.told.append(sentence("No contradictions: %(why)s", why=why))
         else:
             if isinstance(mind, ModelMind):
                 self._by_model(notes, mind.with_instructions(garden_mind.INSTRUCTIONS))
             else:
-                self.told.append("Contradictions are found by a model, and none is set.")
+                self.told.append(sentence("Contradictions are found by a model, and none is set."))
         return self._end()
 
     def _by_rule(self) -> list[Note]:
@@ -153,7 +157,7 @@ class _Gardener:
         is_theirs = note.member_id is not None or note.is_pinned or note.path_key.startswith("profile/")
         if found.kind != "near_duplicate" or is_theirs or not garden_rules.says_all(found):
             return False
-        draft = review.Draft(note.path, "", reason=f"{found.words} So it can go.", operation="delete")
+        draft = review.Draft(note.path, "", reason=f"{found.words} {sentence('So it can go.')}", operation="delete")
         try:
             made = review.propose(Tenant(pk=self.claim.tenant_pk), draft, by=self.by)
         except rules.Locked:
@@ -177,14 +181,13 @@ class _Gardener:
         for number, folder in enumerate(wanted):
             sent = sum(tokens.counts([mind.instructions, folder.question]))
             if used + sent > most:
-                many = f"{len(wanted) - number} folder{'' if len(wanted) - number == 1 else 's'}"
-                self.told.append(f"{many} were not read for contradictions: {most:,} tokens a look are allowed.")
+                self.told.append(_unread(len(wanted) - number, most))
                 return
             try:
                 found, usage = mind.talk(folder.question, garden_mind.reader(folder), self._meter())
             except MindFailed as why:
                 self._spend(why.usage)
-                self.told.append(f"Contradictions in {folder.path}: {why}")
+                self.told.append(sentence("Contradictions in %(path)s: %(why)s", path=folder.path, why=why))
                 if not why.blames:
                     return
                 continue
@@ -253,3 +256,14 @@ def _still(notes: Sequence[Note]) -> list[Found]:
             if (one := Found(row.kind, note, row.words, key, other)).fingerprint == row.fingerprint:
                 held.append(one)
     return held
+
+
+def _unread(folders: int, most: int) -> str:
+    allowed = f"{most:,}"
+    if folders == 1:
+        return sentence("1 folder was not read for contradictions: %(most)s tokens a look are allowed.", most=allowed)
+    return sentence(
+        "%(many)s folders were not read for contradictions: %(most)s tokens a look are allowed.",
+        many=folders,
+        most=allowed,
+    )

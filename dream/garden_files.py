@@ -19,6 +19,7 @@ from dream.windows import payload
 from memory.events.models import Event
 from memory.notes.findings import Found
 from memory.notes.models import Note, Source
+from memory.sentences import sentence
 
 READERS: Final = ("Read", "read_file", "ReadFile", "view")
 WRITERS: Final = ("Write", "Edit", "MultiEdit", "write_file", "replace", "create_file", "edit_file")
@@ -66,9 +67,13 @@ def stale(notes: Sequence[Note]) -> list[Found]:
 def _found(rows: Mapping[str, tuple[Cited, Seen]]) -> Found:
     note = next(iter(rows.values()))[0].note
     paths = sorted(rows)
-    named = ", ".join(paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+    named = ", ".join(paths[:3])
+    if len(paths) > 3:
+        named = sentence("%(paths)s and %(many)s more", paths=named, many=len(paths) - 3)
     last = max(seen.at for _, seen in rows.values())
-    words = f"{named} changed by {last:%Y-%m-%d}: check that the note still holds."
+    words = sentence(
+        "%(paths)s changed by %(day)s: check that the note still holds.", paths=named, day=f"{last:%Y-%m-%d}"
+    )
     # Another change of the same file is the same finding: the note is as old as it was.
     return Found("stale_file", note, words, "|".join([str(note.current_id), *paths]), lines=tuple(paths))
 

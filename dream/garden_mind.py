@@ -14,6 +14,7 @@ from memory import redact, tokens
 from memory.notes.findings import Found
 from memory.notes.lines import body_of, normal, statements
 from memory.notes.models import Note
+from memory.sentences import sentence
 
 # Tokens of notes in one question; a larger folder is read in parts.
 MOST_SHOWN: Final = 8_000
@@ -118,11 +119,14 @@ def _found(raw: Any, known: Mapping[str, Note]) -> Found | None:
     if normal(line) == normal(second) or not (one.words & two.words or one.literals & two.literals):
         return None
     why = redact.clean_text(" ".join(str(raw.get("why") or "").split())).value[:MOST_WHY].rstrip(". ")
-    where = "within the note" if note.pk == other.pk else f"with {other.path}"
+    where = sentence("within the note") if note.pk == other.pk else sentence("with %(path)s", path=other.path)
+    words = sentence("Can't both hold, %(where)s.", where=where)
+    if why:
+        words = sentence("Can't both hold, %(where)s: %(why)s.", where=where, why=why)
     return Found(
         "contradiction",
         note,
-        f"Can't both hold, {where}{f': {why}' if why else ''}.",
+        words,
         key_of((line, second)),
         None if note.pk == other.pk else other,
         (line.strip(), second.strip()),

@@ -16,6 +16,7 @@ from memory.notes.frontmatter import MACHINE_NOTE_BYTES
 from memory.notes.lines import normal, statements
 from memory.notes.models import Note
 from memory.recall.models import Telling, ToldNote
+from memory.sentences import sentence
 
 # Of a note's statements the other one says so many: then they are one note twice.
 SAME: Final = 0.8
@@ -111,11 +112,23 @@ def _same(one: Text, other: Text) -> Found | None:
     covered = sum(_stands(line, said, more) for line, said in zip(less.lines, less.said, strict=True))
     if covered < SAME * len(less.lines):
         return None
-    count = f"{covered} of {len(less.lines)} lines stand, or nearly so,"
-    if less.normal <= more.normal:
-        count = "All its lines stand" if len(less.lines) > 1 else "Its only line stands"
-    words = f"{count} in {more.note.path} too."
-    return Found("near_duplicate", less.note, words, key_of(less.note, more.note), more.note)
+    return Found(
+        "near_duplicate", less.note, _stands_there(less, more, covered), key_of(less.note, more.note), more.note
+    )
+
+
+def _stands_there(less: Text, more: Text, covered: int) -> str:
+    path = more.note.path
+    if not less.normal <= more.normal:
+        return sentence(
+            "%(covered)s of %(lines)s lines stand, or nearly so, in %(path)s too.",
+            covered=covered,
+            lines=len(less.lines),
+            path=path,
+        )
+    if len(less.lines) > 1:
+        return sentence("All its lines stand in %(path)s too.", path=path)
+    return sentence("Its only line stands in %(path)s too.", path=path)
 
 
 def _stands(line: str, said: Said, where: Text) -> bool:
@@ -140,7 +153,9 @@ def _like(one: Text, other: Text, likeness: float) -> Found | None:
         return None
     if guard.refusal("\n".join(less.lines), "\n".join(more.lines)):
         return None
-    words = f"Says in other words what {more.note.path} says ({likeness:.0%} alike)."
+    words = sentence(
+        "Says in other words what %(path)s says (%(likeness)s alike).", path=more.note.path, likeness=f"{likeness:.0%}"
+    )
     return Found("near_duplicate", less.note, words, key_of(less.note, more.note), more.note)
 
 
@@ -186,7 +201,11 @@ def too_long(notes: Iterable[Note]) -> list[Found]:
     for note in notes:
         size = len(note.current.text.encode()) if note.current else 0
         if size > MACHINE_NOTE_BYTES:
-            words = f"{size / 1024:.1f} KB. Split it, or shorten it to {MACHINE_NOTE_BYTES // 1024} KB."
+            words = sentence(
+                "%(size)s KB. Split it, or shorten it to %(most)s KB.",
+                size=f"{size / 1024:.1f}",
+                most=MACHINE_NOTE_BYTES // 1024,
+            )
             found.append(Found("too_long", note, words, bytes(note.current.sha256).hex() if note.current else ""))
     return found
 
@@ -203,9 +222,9 @@ def untold(notes: Sequence[Note], *, days: int, now: datetime) -> list[Found]:
         if note.is_pinned or max(filter(None, (at, note.created_at))) > since:
             continue
         words = (
-            f"Last told on {at:%Y-%m-%d}."
+            sentence("Last told on %(day)s.", day=f"{at:%Y-%m-%d}")
             if at
-            else f"Told to no session since it was made on {note.created_at:%Y-%m-%d}."
+            else sentence("Told to no session since it was made on %(day)s.", day=f"{note.created_at:%Y-%m-%d}")
         )
         found.append(Found("untold", note, words, at.isoformat() if at else f"never {note.current_id}"))
     return found

@@ -11,6 +11,7 @@ from dream.shapes import Cited, KnownNote, Malformed, Proposed, tier_of
 from memory import redact
 from memory.notes import frontmatter, paths
 from memory.notes.lines import HEADING, body_of, normal
+from memory.sentences import sentence
 
 MAX_BYTES: Final = 4096
 WRITES: Final = ("create", "rewrite", "replace_section", "merge")
@@ -123,10 +124,9 @@ class Desk:
         found = self._fitting(self.placed(made))
         if not found:
             return []
-        return found + [
-            Proposed(note.path, "", tuple(draft.cited), f"Merged into {path}. {reason}".strip(), operation="delete",
-                     kind="merge") for note in gone
-        ]  # fmt: skip
+        merged = f"{sentence('Merged into %(path)s.', path=path)} {reason}".strip()
+        cited = tuple(draft.cited)
+        return found + [Proposed(note.path, "", cited, merged, operation="delete", kind="merge") for note in gone]
 
     def _since(self, line: str, cited: Sequence[Cited]) -> str:
         at = self.time_of([one.event for one in cited if one.line == line])
@@ -187,7 +187,7 @@ def ids(raw: Any) -> list[str]:
 
 
 def _reason(reason: str, cited: Sequence[Cited]) -> str:
-    return reason.strip() if cited else f"Cites no event it was shown. {reason}".strip()
+    return reason.strip() if cited else f"{sentence('Cites no event it was shown.')} {reason}".strip()
 
 
 def _texts(raw: Mapping[str, Any], path: paths.NotePath, desk: Desk) -> dict[str, Any]:

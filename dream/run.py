@@ -20,6 +20,7 @@ from dream.models import Run
 from dream.windows import Batch, Span, Subject
 from memory import redact
 from memory.llm import UnknownModel, Usage
+from memory.sentences import sentence
 from memory.tenants import access, audit, due
 from memory.tenants.access import Actor, dream_actor
 from memory.tenants.due import Claim, LeaseLost
@@ -152,7 +153,12 @@ def _begin(claim: Claim, mind: Mind) -> Run | None:
             due.done(claim)
             return None
         if claim.attempts > MOST_ATTEMPTS:
-            _fail(run, claim, f"{claim.attempts - 1} workers ended while they had it", timezone.now() + LONGEST_WAIT)
+            _fail(
+                run,
+                claim,
+                sentence("%(many)s workers ended while they had it", many=claim.attempts - 1),
+                timezone.now() + LONGEST_WAIT,
+            )
             return None
         run.state, run.started_at = "running", run.started_at or timezone.now()
         run.mind, run.model, run.prompt_version = mind.name, mind.model[:120], mind.version[:20]
@@ -296,7 +302,10 @@ class _Dreamer:
             self._spend(why.usage)
             self.in_a_row += 1
             if why.blames and self.in_a_row >= MOST_IN_A_ROW:
-                raise MindFailed(USELESS, f"{self.in_a_row} windows in a row failed, the last one by {why}") from why
+                raise MindFailed(
+                    USELESS,
+                    sentence("%(many)s windows in a row failed, the last one by %(why)s", many=self.in_a_row, why=why),
+                ) from why
             raise
         except (OperationalError, InterfaceError):
             raise  # the database is out of reach: no fault of these events, and whoever has the lease next goes on

@@ -95,9 +95,12 @@ def dream_replay(request: TenantRequest, slug: str, public_id: str) -> HttpRespo
     instructions = request.POST.get("instructions", "").replace("\r\n", "\n").strip()
     problem = ""
     if of.replays_id is not None or of.state in ("queued", "running"):
-        problem = "Only a dream that has ended can be replayed."
+        problem = gettext("Only a dream that has ended can be replayed.")
     elif len(instructions) > LONGEST_PROMPT:
-        problem = f"The prompt has {len(instructions)} characters; at most {LONGEST_PROMPT} are taken."
+        problem = gettext("The prompt has %(instructions)s characters; at most %(longest_prompt)s are taken.") % {
+            "instructions": len(instructions),
+            "longest_prompt": LONGEST_PROMPT,
+        }
     else:
         try:
             made = run.start(
@@ -105,7 +108,7 @@ def dream_replay(request: TenantRequest, slug: str, public_id: str) -> HttpRespo
             )
             return redirect("dream", slug, made.public_id)
         except run.AlreadyRunning:
-            problem = "A dream waits or runs already. Replay when it has ended."
+            problem = gettext("A dream waits or runs already. Replay when it has ended.")
         except UnknownModel as why:
             problem = str(why)
     return show_dream(request, public_id, problem=problem, status=409)

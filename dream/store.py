@@ -24,6 +24,7 @@ from memory.notes.paths import InvalidPath, path_key
 from memory.notes.publish import supersede
 from memory.notes.review import Draft, Evidence
 from memory.notes.vouching import relayed
+from memory.sentences import sentence
 from memory.tenants import audit
 from memory.tenants.access import Actor
 from memory.tenants.models import Member, Tenant
@@ -213,7 +214,12 @@ def follow_merges(*, recount: bool) -> None:
         assert home is not None, "asked for above"  # noqa: S101
         below = f"project/{path_key(project.slug)}/"
         for waiting in Proposal.objects.open().filter(author_kind="dream", note__path_key__startswith=below):
-            supersede(waiting, reason=f"The project {project.slug} was merged into {home.slug}.")
+            supersede(
+                waiting,
+                reason=sentence(
+                    "The project %(project)s was merged into %(home)s.", project=project.slug, home=home.slug
+                ),
+            )
         if recount and Digest.objects.filter(project=project).delete()[0]:
             counted_apart.add(home.pk)
     Digest.objects.filter(project__in=counted_apart).delete()

@@ -17,6 +17,7 @@ from memory.notes.models import Note, Proposal, Revision
 from memory.notes.publish import digest, supersede
 from memory.notes.review import Draft
 from memory.problems import project_closed
+from memory.sentences import sentence
 from memory.tenants import access, audit
 from memory.tenants.access import Actor
 from memory.tenants.models import Tenant
@@ -94,15 +95,15 @@ def _one(change: Change, by: Actor) -> Undone:
     proposal = change.proposal
     assert proposal is not None, "only dry runs have changes without a proposal"  # noqa: S101
     if proposal.state == "open":
-        supersede(proposal, reason="The dream that made it was undone.")
+        supersede(proposal, reason=sentence("The dream that made it was undone."))
         return _noted(change, "withdrawn")
     if proposal.state == "superseded":
         return _noted(change, *_out_of_successor(change))
     if proposal.state != "approved":
-        return _noted(change, "kept", "It was rejected.")
+        return _noted(change, "kept", sentence("It was rejected."))
     made = shown.let_in(proposal)
     if made is None:
-        return _noted(change, "kept", "The revision is no longer known.")
+        return _noted(change, "kept", sentence("The revision is no longer known."))
     note = Note.objects.select_for_update(of=("self",)).select_related("current", "member").get(pk=proposal.note_id)
     return _noted(change, *_changed(note, made, proposal.operation, by))
 
@@ -123,22 +124,22 @@ def _changed(note: Note, made: Revision, operation: str, by: Actor) -> tuple[str
 def _apply(note: Note, made: Revision, operation: str, by: Actor) -> tuple[str, str]:
     if operation == "delete":
         if note.deleted_at is None:
-            return "kept", "The note was written again since."
+            return "kept", sentence("The note was written again since.")
         review.revert(note, to=made, by=by)
         return "undone", ""
     if note.deleted_at is not None or note.current is None:
-        return "kept", "The note was deleted since."
+        return "kept", sentence("The note was deleted since.")
     before, current = _before(made), note.current
     if not before and current.pk == made.pk:
-        review.delete(note, by=by, reason="The dream that made it was undone.")
+        review.delete(note, by=by, reason=sentence("The dream that made it was undone."))
         return "undone", ""
     merged = merge3(made.text, current.text, before)
     if merged.conflicts:
-        return "conflict", f"People changed the same lines in revision {current.number}."
+        return "conflict", sentence("People changed the same lines in revision %(number)s.", number=current.number)
     if merged.text == current.text:
-        return "kept", "Nothing of it stands any more."
+        return "kept", sentence("Nothing of it stands any more.")
     if not merged.text.strip():
-        review.delete(note, by=by, reason="The dream that made it was undone.")
+        review.delete(note, by=by, reason=sentence("The dream that made it was undone."))
         return "undone", ""
     review.write(
         Tenant(pk=note.tenant_id), path=note.path, text=merged.text, by=by, member=note.member, base=current.number
@@ -150,17 +151,20 @@ def _propose(note: Note, made: Revision, operation: str, by: Actor) -> tuple[str
     """A key never changes what people approved, nor one person where two decide: they ask for it."""
     before, current = _before(made), note.current
     if operation == "delete" or note.deleted_at is not None or current is None or note.member_id is not None:
-        return "conflict", "Only a person can undo this."
+        return "conflict", sentence("Only a person can undo this.")
     merged = merge3(made.text, current.text, before)
     if merged.conflicts:
-        return "conflict", f"People changed the same lines in revision {current.number}."
+        return "conflict", sentence("People changed the same lines in revision %(number)s.", number=current.number)
     is_gone = not merged.text.strip()
     draft = Draft(
-        note.path, "" if is_gone else merged.text, reason="Undoes a dream.", operation="delete" if is_gone else "write",
+        note.path,
+        "" if is_gone else merged.text,
+        reason=sentence("Undoes a dream."),
+        operation="delete" if is_gone else "write",
         base=None if is_gone else current.number,
-    )  # fmt: skip
+    )
     proposal = review.propose(Tenant(pk=note.tenant_id), draft, by=by)
-    return ("proposed", proposal.public_id) if proposal else ("kept", "Nothing of it stands any more.")
+    return ("proposed", proposal.public_id) if proposal else ("kept", sentence("Nothing of it stands any more."))
 
 
 def _out_of_successor(change: Change) -> tuple[str, str]:
@@ -169,19 +173,19 @@ def _out_of_successor(change: Change) -> tuple[str, str]:
     assert first is not None, "asked for above"  # noqa: S101
     later = first.note.proposals.open().filter(author_kind="dream", operation="write").first()
     if later is None or first.operation == "delete":
-        return "kept", "It was replaced, and nothing of it waits."
+        return "kept", sentence("It was replaced, and nothing of it waits.")
     merged = merge3(change.text, later.text, change.old_text)
     if merged.conflicts:
-        return "conflict", f"{later.public_id} changed the same lines."
+        return "conflict", sentence("%(proposal)s changed the same lines.", proposal=later.public_id)
     stands = first.note.current.text if first.note.current and first.note.deleted_at is None else ""
     if merged.text.strip() in ("", stands.strip()):
-        supersede(later, reason="The dream that made it was undone.")
+        supersede(later, reason=sentence("The dream that made it was undone."))
         return "withdrawn", ""
     if merged.text == later.text:
-        return "kept", "Nothing of it waits."
+        return "kept", sentence("Nothing of it waits.")
     # Who approved it as the first of two has not seen this text.
     Proposal.objects.open().filter(pk=later.pk).update(text=merged.text, sha256=digest(merged.text), seen_by=None)
-    return "withdrawn", f"Its lines were taken out of {later.public_id}."
+    return "withdrawn", sentence("Its lines were taken out of %(proposal)s.", proposal=later.public_id)
 
 
 def _before(made: Revision) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_GET, require_POST
 
 from dream import forget as forgetting
@@ -14,6 +14,7 @@ from dream.shown import show_dream, show_dreams
 from memory.events import reading as events
 from memory.events.models import Session
 from memory.notes import reading as notes
+from memory.sentences import thousands
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs
 from memory.tenants.proof import recently
@@ -84,9 +85,12 @@ def session_delete(request: TenantRequest, slug: str, public_id: str) -> HttpRes
         gone = forgetting.forget(read, by=request.actor, keep_report=request.POST.get("keep_report") == "on")
     except Session.DoesNotExist:  # another request deleted it a moment ago
         return redirect("sessions", slug)
-    messages.success(
-        request, gettext("The session is deleted, with its %(events)s events.") % {"events": format(gone.events, ",")}
+    words = ngettext(
+        "The session is deleted, with its %(events)s event.",
+        "The session is deleted, with its %(events)s events.",
+        gone.events,
     )
+    messages.success(request, words % {"events": thousands(gone.events)})
     return redirect("sessions", slug)
 
 
@@ -128,6 +132,6 @@ def dream_start(request: TenantRequest, slug: str) -> HttpResponse:
     try:
         run.start(request.tenant, by=request.actor)
     except run.AlreadyRunning:
-        problem = "A dream waits or runs already. It is below; start another when it has ended."
+        problem = gettext("A dream waits or runs already. It is below; start another when it has ended.")
         return show_dreams(request, problem=problem, status=409)
     return show_dreams(request) if request.htmx else redirect("dreams", slug)

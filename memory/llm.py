@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 # pydantic-ai takes seconds and 100 MB to import; a web process, and a team without a model, never asks one.
 from memory import redact
+from memory.sentences import sentence
 
 if TYPE_CHECKING:
     from pydantic_ai.exceptions import AgentRunError
@@ -114,9 +115,11 @@ class Provider:
         vendor, _, name = self.model.partition(":")
         if vendor not in PROVIDERS or not name:
             known = ", ".join(f"{each}:NAME" for each in PROVIDERS)
-            raise UnknownModel(f"{self.model!r} is no model; write one of {known}.")
+            raise UnknownModel(
+                sentence("%(model)s is no model; write one of %(known)s.", model=repr(self.model), known=known)
+            )
         if vendor == "openai-compatible" and not self.url:
-            raise UnknownModel("openai-compatible: needs the address of the server, TEAM_MEMORY_MODEL_URL.")
+            raise UnknownModel(sentence("openai-compatible: needs the address of the server, TEAM_MEMORY_MODEL_URL."))
 
     def ask(
         self, question: str, *, instructions: str, before: Sequence[tuple[str, str]] = (), most: int = MAX_TOKENS
@@ -193,9 +196,13 @@ def _answer(response: ModelResponse, price: Price | None, most: int) -> Answer:
     usage = _priced(Usage(spent.input_tokens, spent.output_tokens, spent.cache_read_tokens), response, price)
     text = response.text or ""
     if response.finish_reason == "length":
-        raise ModelFailed("cut_off", f"the answer ended at its limit of {most} tokens", usage=usage)
+        raise ModelFailed(
+            "cut_off", sentence("the answer ended at its limit of %(most)s tokens", most=most), usage=usage
+        )
     if response.finish_reason == "content_filter":
-        raise ModelFailed("refused", redact.brief(text, 200) or "the provider's filter stopped the answer", usage=usage)
+        raise ModelFailed(
+            "refused", redact.brief(text, 200) or sentence("the provider's filter stopped the answer"), usage=usage
+        )
     return Answer(text, usage)
 
 

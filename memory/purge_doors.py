@@ -67,7 +67,9 @@ def page(request: TenantRequest, slug: str) -> HttpResponse:
     try:
         found = purging.trace(request.tenant, source)
     except Problem:
-        problem = "Nothing here has this id. Give the id of a key, a thread or a session: key_…, thr_… or ses_…"
+        problem = gettext(
+            "Nothing here has this id. Give the id of a key, a thread or a session: key_…, thr_… or ses_…"
+        )
         return render(request, "notes/purge.html", {**context, "problem": problem}, status=404)
     report = purging.shown(found, by=request.actor)
     context |= {"report": report, "told": told(found), "waiting": len(report["proposals"]) + len(report["reports"])}

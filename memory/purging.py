@@ -26,6 +26,7 @@ from memory.notes.models import Finding, Note, NoteReport, Proposal, Revision, S
 from memory.notes.publish import publish, sources_of, supersede
 from memory.problems import not_found
 from memory.recall.models import Telling
+from memory.sentences import sentence
 from memory.tenants import access, audit
 from memory.tenants.access import Actor
 from memory.tenants.models import AgentKey, Tenant
@@ -198,7 +199,9 @@ def take_out(tenant: Tenant, source: str, *, mode: str, by: Actor) -> Trace:
         raise ValueError(mode)
     with transaction.atomic():
         found = trace(tenant, source)
-        why = f"{'Purged' if mode == 'purge' else 'Quarantined'}: it came from {source}."
+        why = sentence("Quarantined: it came from %(source)s.", source=source)
+        if mode == "purge":
+            why = sentence("Purged: it came from %(source)s.", source=source)
         said = {name: str(count) for name, count in found.counts.items()}
         for tainted in found.notes:
             _clean(tainted, found.events, why, by)

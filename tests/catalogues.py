@@ -31,6 +31,8 @@ NAMES = {
     "pgettext_lazy": "context id",
     "npgettext": "context id plural",
     "npgettext_lazy": "context id plural",
+    # memory/sentences.py: its context is the same everywhere.
+    "sentence": "id",
 }
 STRING = r"u?(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
 # What Django makes of a template for xgettext: calls, and X for all else.
@@ -66,7 +68,7 @@ def messages_of(path: Path) -> Iterator[Message]:
 
 
 def _of_python(text: str) -> Iterator[Message]:
-    if "gettext" not in text:
+    if "gettext" not in text and "sentence" not in text:
         return
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NAMES:
@@ -76,7 +78,10 @@ def _of_python(text: str) -> Iterator[Message]:
 
 
 def _message(name: str, words: list[str]) -> Message:
-    return Message(**dict(zip(NAMES[name].split(), words, strict=False)))
+    from memory.sentences import CONTEXT
+
+    context = {"context": CONTEXT} if name == "sentence" else {}
+    return Message(**dict(zip(NAMES[name].split(), words, strict=False)), **context)
 
 
 def found() -> dict[Message, set[str]]:
@@ -142,6 +147,11 @@ def rebuild(language: str, texts: dict[Message, set[str]]) -> polib.POFile:
     fresh.save(str(folder / "django.po"))
     fresh.save_as_mofile(str(folder / "django.mo"))
     return fresh
+
+
+def parts(text: str) -> list[str]:
+    """The names of what comes into a text."""
+    return re.findall(r"%\((\w+)\)s", text)
 
 
 def is_complete(entry: polib.POEntry) -> bool:

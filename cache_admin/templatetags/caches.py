@@ -40,6 +40,19 @@ REASONS = {
     "empty": gettext_noop("empty"),
     "embedder_off": gettext_noop("no embedder"),
 }
+# What speaks against serving the answer to a question that is near: see guard.py.
+GUARDS = {
+    "number": gettext_noop("another number"),
+    "date": gettext_noop("another date"),
+    "identifier": gettext_noop("another identifier"),
+    "quoted": gettext_noop("another quotation"),
+    "negation": gettext_noop("one says not"),
+    "antonym": gettext_noop("opposite words"),
+    "alternative": gettext_noop("another alternative"),
+    "name": gettext_noop("another name"),
+    "order": gettext_noop("another order"),
+    "one_word": gettext_noop("one word differs"),
+}
 KINDS = {
     "report": (gettext_noop("Reported by an agent"), "bad"),
     "digest_mismatch": (gettext_noop("Two answers to one call"), "bad"),
@@ -120,8 +133,14 @@ def lifetime(seconds: int | None) -> str:
 def reason_words(reason: str) -> str:
     """Why a lookup was no hit, in a few words."""
     if reason.startswith("guard_"):
-        return gettext("the guard: %(guard)s") % {"guard": reason.removeprefix("guard_")}
+        return gettext("the guard: %(guard)s") % {"guard": guard_words(reason.removeprefix("guard_"))}
     return gettext(REASONS[reason]) if reason in REASONS else reason.replace("_", " ")
+
+
+@register.filter
+def guard_words(guard: str) -> str:
+    """antonym → opposite words."""
+    return gettext(GUARDS[guard]) if guard in GUARDS else guard.replace("_", " ")
 
 
 @register.filter

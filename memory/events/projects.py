@@ -22,7 +22,10 @@ class PlaceTaken(ValueError):
     """The place belongs to another project; `project` names it."""
 
     def __init__(self, place: str, project: Project) -> None:
-        super().__init__(f"{place} belongs to {project.slug}. Merge the two projects instead.")
+        super().__init__(
+            gettext("%(place)s belongs to %(slug)s. Merge the two projects instead.")
+            % {"place": place, "slug": project.slug}
+        )
         self.project = project
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from django.db.models import Count, F, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
+from django.utils.formats import date_format
+from django.utils.translation import gettext
 
 from memory.events import bodies
 from memory.events.models import Event, Project, ProjectRoot, Session
@@ -98,14 +100,20 @@ def readable(event: Event) -> tuple[str, bool]:
     """The payload with indents, and whether it was cut to what fits on a page."""
     raw = bodies.stored(event)
     if raw is None:
-        on = f" on {event.dropped_at:%-d %B %Y}" if event.dropped_at else ""
-        return f"The payload was removed{on} by the team's retention. The event and its line stay.", False
+        return _gone(event.dropped_at), False
     text = raw.decode("utf-8", "replace")
     if len(text) > 8 * MOST_SHOWN:
         return text[:MOST_SHOWN], True
     with suppress(ValueError):
         text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     return text[:MOST_SHOWN], len(text) > MOST_SHOWN
+
+
+def _gone(at: datetime | None) -> str:
+    if at is None:
+        return gettext("The payload was removed by the team's retention. The event and its line stay.")
+    words = gettext("The payload was removed on %(day)s by the team's retention. The event and its line stay.")
+    return words % {"day": date_format(at, "DATE_FORMAT")}
 
 
 def position(session: Session) -> list[str]:

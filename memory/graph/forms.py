@@ -117,7 +117,9 @@ class EndpointForm(forms.Form):
     name = forms.CharField(
         label=gettext_lazy("Name"),
         max_length=120,
-        widget=forms.TextInput(attrs={"dir": "auto", "autocomplete": "off", "placeholder": "Payments on GitHub"}),
+        widget=forms.TextInput(
+            attrs={"dir": "auto", "autocomplete": "off", "placeholder": gettext_lazy("Payments on GitHub")}
+        ),
     )
     secret = forms.CharField(
         label=gettext_lazy("Secret"),

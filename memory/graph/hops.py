@@ -5,7 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from django.utils.translation import gettext, gettext_noop
+
 from memory.graph.reached import Edge, Node, Reached
+from memory.sentences import word
 
 BOX_WIDTH: Final = 186
 BOX_HEIGHT: Final = 68
@@ -18,7 +21,13 @@ NARROW_HEIGHT: Final = 64
 INDENT: Final = 16
 # What fits beside the sign, in letters of usual width; a wide one (CJK) counts twice.
 LETTERS: Final = 20
-HEADS: Final = ("Thread", "Workers and links", "Reports", "Cited", "Their threads")
+HEADS: Final = (
+    gettext_noop("Thread"),
+    gettext_noop("Workers and links"),
+    gettext_noop("Reports"),
+    gettext_noop("Cited"),
+    gettext_noop("Their threads"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +94,9 @@ def wide(reached: Reached, *, to: str = "") -> Picture:
             boxes[node.key] = _box(node, (x, y, BOX_WIDTH, BOX_HEIGHT), LETTERS, numbers, paths, lit)
     wires = tuple(_across(edge, boxes, numbers, lit) for edge in reached.edges)
     tallest = max(len(nodes) for nodes in columns.values())
-    heads = tuple((EDGE + hop * (BOX_WIDTH + GAP_ACROSS), HEADS[hop]) for hop in sorted(columns) if hop < len(HEADS))
+    heads = tuple(
+        (EDGE + hop * (BOX_WIDTH + GAP_ACROSS), gettext(HEADS[hop])) for hop in sorted(columns) if hop < len(HEADS)
+    )
     return Picture(
         2 * EDGE + (max(columns) + 1) * (BOX_WIDTH + GAP_ACROSS) - GAP_ACROSS,
         top + tallest * (BOX_HEIGHT + GAP_DOWN) - GAP_DOWN + EDGE,
@@ -172,7 +183,7 @@ def _box(
     lit: frozenset[str],
 ) -> Box:
     lines = wrapped(node.title, letters, most=2)
-    note = " · ".join(part for part in (node.note, node.state if node.hop else "") if part)
+    note = " · ".join(part for part in (node.note, word(node.state) if node.hop else "") if part)
     path = " ".join(numbers[key] for key in paths[node.key])
     # The note is set in smaller letters.
     return Box(*size, node, lines, cut(note, letters + 2), path, node.key in lit)

@@ -11,6 +11,7 @@ from django.utils.translation import gettext
 from memory.graph import steps
 from memory.graph.models import Link, Thread
 from memory.graph.refusals import Conflict
+from memory.sentences import sentence
 from memory.tenants.models import Tenant
 
 RULE: Final = "rule:"
@@ -71,7 +72,7 @@ def remove(thread: Thread, to: Target, *, kind: str | None = None) -> int:
         rows = rows.filter(kind=kind)
     removed = rows.update(removed_at=timezone.now())
     if removed:
-        _told(thread, to, "unlinked", kind or "all kinds")
+        _told(thread, to, "unlinked", kind or sentence("all kinds"))
     return removed
 
 
@@ -82,7 +83,10 @@ def _rows(thread: Thread, to: Target) -> "QuerySet[Link]":
 
 def _told(thread: Thread, to: Target, step: str, kind: str) -> None:
     """A step in each thread that the link touches, in the order of their locks."""
-    words = {"linked": ("Linked to", "Linked from"), "unlinked": ("No longer linked to", "No longer linked from")}[step]
+    words = {
+        "linked": (sentence("Linked to"), sentence("Linked from")),
+        "unlinked": (sentence("No longer linked to"), sentence("No longer linked from")),
+    }[step]
     ends = [(thread, to.shown, to.thread.public_id if to.thread else "", words[0])]
     if to.thread:
         ends.append((to.thread, thread.public_id, thread.public_id, words[1]))

@@ -17,6 +17,7 @@ from memory.graph.models import Part
 from memory.graph.summaries.line import without_ansi
 from memory.graph.summaries.text import first_error
 from memory.problems import Problem
+from memory.sentences import sentence
 
 WINDOW: Final = 200
 # What stands of a part on its trigger's own page.
@@ -289,7 +290,7 @@ def _piece(part: Part, place: int) -> tuple[str, int, bytes]:
         )
         row = cursor.fetchone()
     if row is None:
-        raise Problem(410, "payload_gone", "This payload is no longer kept; the trigger stays.")
+        raise Problem(410, "payload_gone", sentence("This payload is no longer kept; the trigger stays."))
     return row[0], row[1], bytes(row[2])
 
 

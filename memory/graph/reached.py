@@ -4,9 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from django.utils.translation import gettext
+
 from memory.graph import shown
 from memory.graph.models import Owner, Thread, Worker
 from memory.graph.shown import Named
+from memory.sentences import word
 from memory.tenants.models import Tenant
 
 # A map of more than this is no map: the rest is counted, and stands on the pages themselves.
@@ -95,24 +98,25 @@ def _cut(some: list[str], to: str, most: int) -> list[str]:
 def _put_worker(found: Reached, tenant: Tenant, home: str, worker: Worker, owners: dict[str, Owner]) -> None:
     one = shown.of_worker(tenant, worker)
     owner = owners.get(worker.public_id)
-    note = "worker" if owner is None else "owner"
-    words = "worked on by" if owner is None else "owned by, new triggers go to" if owner.pass_through else "owned by"
+    note = gettext("worker") if owner is None else gettext("owner")
+    words = gettext("worked on by") if owner is None else gettext("owned by")
+    if owner is not None and owner.pass_through:
+        words = gettext("owned by, new triggers go to")
     found.lead(home, Node(one.public_id, "worker", one.line, note, one.url, 1, worker.state), words)
     if worker.reported_at:
         text = worker.report or worker.report_head
-        line = next((line.strip("#* ") for line in text.splitlines() if line.strip("#* ")), "Empty report")
-        report = Node(f"{one.public_id}.report", "report", line[:300], "report", f"{one.url}#report", 2)
-        found.lead(one.public_id, report, "reported")
+        line = next((line.strip("#* ") for line in text.splitlines() if line.strip("#* ")), gettext("Empty report"))
+        report = Node(f"{one.public_id}.report", "report", line[:300], gettext("report"), f"{one.url}#report", 2)
+        found.lead(one.public_id, report, gettext("reported"))
 
 
 def _put_links(found: Reached, tenant: Tenant, thread: Thread) -> None:
     links = [link for link in shown.links_of(tenant, thread) if link.to.kind == "thread"]
     found.left_out += max(0, len(links) - MOST_THREADS)
     for link in links[:MOST_THREADS]:
-        words = f"{link.kind}, links to" if link.direction == "to" else f"{link.kind}, linked from"
-        note = "links to" if link.direction == "to" else "linked from"
+        note = gettext("links to") if link.direction == "to" else gettext("linked from")
         node = Node(link.to.public_id, "thread", link.to.line, note, link.to.url, 1, link.to.state)
-        found.lead(thread.public_id, node, words)
+        found.lead(thread.public_id, node, f"{word(link.kind)}, {note}")
 
 
 def _put_cited(found: Reached, worker: Worker, cited: Iterable[Named], homes: dict[str, Named]) -> None:
@@ -120,9 +124,19 @@ def _put_cited(found: Reached, worker: Worker, cited: Iterable[Named], homes: di
     hop = found.nodes[start].hop
     for one in cited:
         found.lead(
-            start, Node(one.public_id, one.kind, one.line, f"cited {one.kind}", one.url, hop + 1, one.state), "cites"
+            start,
+            Node(
+                one.public_id,
+                one.kind,
+                one.line,
+                gettext("cited %(kind)s") % {"kind": word(one.kind)},
+                one.url,
+                hop + 1,
+                one.state,
+            ),
+            gettext("cites"),
         )
         home = homes.get(one.home)
         if home and found.nodes[one.public_id].hop == hop + 1:
-            node = Node(home.public_id, "thread", home.line, "its thread", home.url, hop + 2, home.state)
-            found.lead(one.public_id, node, "is in")
+            node = Node(home.public_id, "thread", home.line, gettext("its thread"), home.url, hop + 2, home.state)
+            found.lead(one.public_id, node, gettext("is in"))

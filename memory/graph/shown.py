@@ -8,6 +8,7 @@ from typing import Final
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from memory import ids
 from memory.graph import threads
@@ -108,7 +109,7 @@ def named(tenant: Tenant, public_ids: Iterable[str]) -> dict[str, Named]:
     for prefix in ("ses", "evt"):
         for public_id in wanted.get(prefix, []):
             kind = _PAGES[prefix]
-            line = f"{kind.capitalize()} of a coding agent"
+            line = gettext("Session of a coding agent") if prefix == "ses" else gettext("Event of a coding agent")
             found.setdefault(public_id, Named(public_id, kind, line, _url(tenant, kind, public_id)))
     return found
 
@@ -117,25 +118,25 @@ def in_order(tenant: Tenant, public_ids: Iterable[str]) -> list[Named]:
     """The ids as links, in their order; what was deleted says so."""
     asked = list(public_ids)
     found = named(tenant, asked)
-    return [found.get(one) or Named(one, ids.kind_of(one) or "", "Deleted") for one in asked]
+    return [found.get(one) or Named(one, ids.kind_of(one) or "", gettext("Deleted")) for one in asked]
 
 
 def of_thread(tenant: Tenant, thread: Thread) -> Named:
     """A thread as a link."""
-    line = thread.title or thread.summary or thread.key or "Thread without a title"
+    line = thread.title or thread.summary or thread.key or gettext("Thread without a title")
     return Named(thread.public_id, "thread", line, _url(tenant, "thread", thread.public_id), thread.state)
 
 
 def of_trigger(tenant: Tenant, trigger: Trigger) -> Named:
     """A trigger as a link."""
-    line = trigger.summary or f"{trigger.source} without a summary"
+    line = trigger.summary or gettext("%(source)s without a summary") % {"source": trigger.source}
     url = _url(tenant, "trigger", trigger.public_id)
     return Named(trigger.public_id, "trigger", line, url, home=trigger.thread.public_id)
 
 
 def of_worker(tenant: Tenant, worker: Worker) -> Named:
     """A worker as a link."""
-    line = " ".join(worker.task.split())[:300] or "Worker without a task"
+    line = " ".join(worker.task.split())[:300] or gettext("Worker without a task")
     return Named(worker.public_id, "worker", line, _url(tenant, "worker", worker.public_id), worker.state)
 
 
@@ -181,7 +182,7 @@ def timeline(tenant: Tenant, steps: list[Step]) -> list[Moment]:
         # A report that was replaced cites what the last one cites: told once, where the last one stands.
         if step.kind == "worker_reported" and reported[step.worker_public_id] == step.seq:
             some = cites.get(step.worker_public_id, [])
-            moment.cites = [links.get(one) or Named(one, "", "Deleted") for one in some[:CITES_SHOWN]]
+            moment.cites = [links.get(one) or Named(one, "", gettext("Deleted")) for one in some[:CITES_SHOWN]]
             moment.more = max(0, len(some) - CITES_SHOWN)
         moments.append(moment)
     return moments
@@ -254,7 +255,7 @@ def links_of(tenant: Tenant, thread: Thread) -> list[Shown]:
 
 def _makers(tenant: Tenant, made_by: list[str]) -> dict[str, str]:
     """Who made a link, in words."""
-    found = {one: "a rule" for one in made_by if one.startswith("rule:")}
+    found = {one: gettext("a rule") for one in made_by if one.startswith("rule:")}
     members = Member.objects.filter(public_id__in=made_by, tenant=tenant)
     found |= dict(members.values_list("public_id", "handle"))
     return found | dict(AgentKey.objects.filter(public_id__in=made_by, tenant=tenant).values_list("public_id", "name"))

@@ -100,7 +100,7 @@ def thread_own(request: TenantRequest, slug: str, public_id: str) -> HttpRespons
     try:
         worker = lookup.worker(request.tenant, _said(request, "worker_id"))
     except Problem:
-        problem = "There is no worker with this id. Ids of workers start with wkr_; take one from the list."
+        problem = gettext("There is no worker with this id. Ids of workers start with wkr_; take one from the list.")
         return _show_owners(request, owned, problem=problem, status=422)
     edits.own(owned, worker, pass_through=request.POST.get("pass_through") == "yes", by=request.actor)
     return _show_owners(request, owned)

@@ -11,6 +11,7 @@ from memory import redact
 from memory.graph import bodies, citations, kinds, steps
 from memory.graph.models import InboxEntry, Owner, Thread, Worker
 from memory.graph.refusals import Conflict, UnknownWorker
+from memory.sentences import sentence
 from memory.tenants.models import KnownId, Tenant
 
 
@@ -165,7 +166,7 @@ def own(thread: Thread, worker: Worker, *, pass_through: bool) -> bool:
         )
     else:
         Owner.objects.filter(thread=thread, worker=worker).update(pass_through=pass_through)
-    said = "New triggers go straight into its inbox" if pass_through else "Owns the thread"
+    said = sentence("New triggers go straight into its inbox") if pass_through else sentence("Owns the thread")
     steps.add(thread, "owner_added", worker=worker.public_id, summary=said)
     return old is None
 

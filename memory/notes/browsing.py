@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from django.db import connection
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext
 
 from memory.notes import reach
 from memory.notes.models import Note, NoteQuerySet
@@ -96,7 +97,7 @@ def tree(notes: Iterable[Note], *, is_one_space: bool = False) -> list[Folder]:
             parent = path
         known[parent].notes.append(note)
     if root.notes:
-        root.folders.append(Folder("/", "Other notes", root.notes))
+        root.folders.append(Folder("/", gettext("Other notes"), root.notes))
     return root.folders
 
 

@@ -16,6 +16,7 @@ import orjson
 from django.utils.translation import gettext
 
 from memory.notes import paths, signing, skills
+from memory.sentences import thousands
 
 FORMAT: Final = "team-memory-notes/1"
 MANIFEST: Final = "manifest.json"
@@ -120,7 +121,10 @@ def _contents(archive: zipfile.ZipFile) -> Iterator[tuple[str, bytes]]:
                 "An archive may hold %(max_files)s files, and this one has %(entries)s. Split it, or keep a folder in"
                 " step with `manage.py sync_notes` on the server."
             )
-            % {"max_files": format(MAX_FILES, ","), "entries": format(len(entries), ",")},
+            % {
+                "max_files": thousands(MAX_FILES),
+                "entries": thousands(len(entries)),
+            },
         )
     seen: set[str] = set()
     left = MAX_TOTAL
@@ -160,8 +164,14 @@ def _bounded(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int) -> byt
 
 
 def _too_large(entry: zipfile.ZipInfo) -> InvalidBundle:
-    limits = f"{MAX_FILE // 1024} KB a file and {MAX_TOTAL // 1024 // 1024} MB in all"
-    return InvalidBundle("too_large", f"{entry.filename[:100]} unpacks to too much: {limits}.")
+    limits = gettext("%(max_file)s KB a file and %(max_total)s MB in all") % {
+        "max_file": MAX_FILE // 1024,
+        "max_total": MAX_TOTAL // 1024 // 1024,
+    }
+    return InvalidBundle(
+        "too_large",
+        gettext("%(entry)s unpacks to too much: %(limits)s.") % {"entry": entry.filename[:100], "limits": limits},
+    )
 
 
 def check_name(*names: str) -> None:
@@ -186,11 +196,11 @@ def _manifest(raw: bytes | None) -> tuple[dict[str, dict[str, str]], str]:
         }
     except (orjson.JSONDecodeError, KeyError, TypeError):
         raise InvalidBundle(
-            "invalid_manifest", "manifest.json can't be read. Leave it out, or send it as exported."
+            "invalid_manifest", gettext("manifest.json can't be read. Leave it out, or send it as exported.")
         ) from None
     signature = signing.checked(manifest)
     if signature == "wrong":
-        advice = "manifest.json was changed after it was signed. Leave it out to import the files without it."
+        advice = gettext("manifest.json was changed after it was signed. Leave it out to import the files without it.")
         raise InvalidBundle("invalid_signature", advice)
     return listed, signature
 

@@ -2,6 +2,7 @@
 
 from memory.notes import lines
 from memory.notes.models import Note, Proposal, Revision, Tombstone
+from memory.sentences import sentence
 
 
 def bury(note: Note, unwanted: set[str] | set[None], reason: str, *, proposal: Proposal | None = None) -> None:
@@ -16,4 +17,4 @@ def bury(note: Note, unwanted: set[str] | set[None], reason: str, *, proposal: P
 def take_out(note: Note, text: str, *before: Proposal | Revision | None, proposal: Proposal | None = None) -> None:
     """Remember which lines of these texts a person did not let stand in the new one."""
     gone = {lines.substance(line) for one in before if one for line in lines.taken_out(text, one.text)}
-    bury(note, gone, "Taken out by a person.", proposal=proposal)
+    bury(note, gone, sentence("Taken out by a person."), proposal=proposal)

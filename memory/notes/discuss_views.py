@@ -5,7 +5,7 @@ from typing import Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils.translation import gettext, gettext_lazy
+from django.utils.translation import gettext, gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
 from memory.notes import discussing, news
@@ -33,7 +33,7 @@ PACES: Final = {
     "now": gettext_lazy("At once"),
     "hourly": gettext_lazy("Hourly digest"),
     "daily": gettext_lazy("Daily digest"),
-    "never": gettext_lazy("Never"),
+    "never": pgettext_lazy("pace", "Never"),
 }
 
 

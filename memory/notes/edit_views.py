@@ -112,7 +112,7 @@ def switched(request: TenantRequest, sheet: Sheet) -> HttpResponse:
         try:
             fields.read(sheet.text)
         except InvalidFrontmatter as error:
-            problem = f"{reading.plain_words(str(error))} Mend it here, then go to the fields."
+            problem = f"{reading.plain_words(str(error))} {gettext('Mend it here, then go to the fields.')}"
             return show(request, replace(sheet, mode="raw"), problem=problem, status=422)
     return show(request, replace(sheet, mode=wanted if wanted in MODES else sheet.mode))
 
@@ -178,13 +178,13 @@ def save(request: TenantRequest, sheet: Sheet) -> HttpResponse:
 def both(request: TenantRequest, sheet: Sheet) -> HttpResponse:
     """Somebody saved meanwhile: their text and this one in one, to be looked at before it is saved."""
     if sheet.note is None:
-        problem = (
+        problem = gettext(
             "There is a note at this path already. Choose another path, or open that note and put your words there."
         )
         return show(request, sheet, problem=problem, status=409)
     found = editing.together(sheet.note, sheet.text, sheet.base)
     if found is None:
-        problem = "Somebody deleted the note meanwhile. Your text is below, and your draft of it stays."
+        problem = gettext("Somebody deleted the note meanwhile. Your text is below, and your draft of it stays.")
         return show(request, sheet, problem=problem, status=409)
     now = found.current
     merged = replace(sheet, text=found.text, base=now.number)

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from django.utils.translation import gettext
+
 from memory.notes import frontmatter, paths, reading, review, rules
 from memory.notes.frontmatter import Document, InvalidFrontmatter, with_fields
 from memory.notes.holding import live
@@ -128,7 +130,9 @@ def unresolved(text: str) -> str:
     if found is None:
         return ""
     line = text.count("\n", 0, found.start()) + 1
-    return f"Line {line} still marks two versions. Keep the words you want, and take the marker lines out."
+    return gettext(
+        "Line %(line)s still marks two versions. Keep the words you want, and take the marker lines out."
+    ) % {"line": line}
 
 
 def checked(text: str) -> tuple[Document, list[str]]:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from memory.notes import bundle, exporting, importing, reach
 from memory.notes.importing import Imported
 from memory.notes.reading import plain_words
+from memory.sentences import thousands
 from memory.tenants import pages
 from memory.tenants.access import TenantRequest, needs, require
 from memory.tenants.proof import always_recently
@@ -86,7 +87,7 @@ def brought(files: list[UploadedFile], into: importing.Space, work: Work) -> tup
     if sum(len(archive.files) for archive in archives) > bundle.MAX_FILES:
         raise bundle.InvalidBundle(
             "too_many_files",
-            gettext("Bring %(max_files)s notes at a time, not more.") % {"max_files": format(bundle.MAX_FILES, ",")},
+            gettext("Bring %(max_files)s notes at a time, not more.") % {"max_files": thousands(bundle.MAX_FILES)},
         )
     items = [one for archive in archives for one in importing.take(archive, into, work)]
     items += importing.take_all_foreign([one for one in read if importing.is_foreign(one[0])], into, work)

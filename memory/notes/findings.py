@@ -14,6 +14,7 @@ from memory.notes import reach
 from memory.notes.holding import require_may
 from memory.notes.models import Finding, FindingQuerySet, Note, Proposal
 from memory.notes.publish import supersede
+from memory.sentences import sentence
 from memory.tenants import audit
 from memory.tenants.access import Actor
 from memory.tenants.models import Tenant
@@ -91,7 +92,7 @@ def keep(tenant: Tenant, found: Sequence[Found], *, kinds: Iterable[str], by: st
     over = [row.pk for key, row in known.items() if row.state == "open" and row.kind in looked and key not in seen]
     # What was proposed because of it would now be another proposal.
     for waiting in Proposal.objects.open().filter(findings__in=over):
-        supersede(waiting, reason="What the gardener found no longer holds.")
+        supersede(waiting, reason=sentence("What the gardener found no longer holds."))
     gone = Finding.objects.filter(pk__in=over).update(state="gone", closed_at=timezone.now())
     return Kept(new, gone)
 

@@ -20,6 +20,7 @@ from memory.notes import exporting, importing, merging, paths, review, rules
 from memory.notes.bundle import MAX_FILE, File
 from memory.notes.importing import Space
 from memory.notes.models import Note
+from memory.sentences import sentence
 from memory.tenants.access import Actor, Refused
 from memory.tenants.models import Member, Tenant
 from memory.tenants.rls import tenant_scope
@@ -109,13 +110,13 @@ def _one_side(
         return ours, None
     if theirs is None and note is not None:
         try:
-            review.delete(note, by=space.by, reason="The file was removed from the folder.")
+            review.delete(note, by=space.by, reason=sentence("The file was removed from the folder."))
         except (Refused, rules.Locked, rules.NeedsTwo) as error:
             return ours, Step(path, "kept", str(error))
         return None, Step(path, "deleted")
     if theirs == base:
         return None, None
-    made = importing.bring(File(paths.clean_path(path), theirs or ""), space, reason="Changed in a folder.")
+    made = importing.bring(File(paths.clean_path(path), theirs or ""), space, reason=sentence("Changed in a folder."))
     return theirs, Step(path, made.outcome, made.detail)
 
 
@@ -126,7 +127,7 @@ def _both(
     if outcome.kind in ("same", "ours"):
         return outcome.text, None
     file = File(paths.clean_path(path), theirs or "")
-    made = importing.bring(file, space, reason="Changed in a folder.", base=lambda _: base)
+    made = importing.bring(file, space, reason=sentence("Changed in a folder."), base=lambda _: base)
     now = space.note(file.path.key)
     text = now.current.text if now and now.current else None
     step = None if made.outcome == "unchanged" else Step(path, made.outcome, made.detail)

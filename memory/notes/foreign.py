@@ -10,6 +10,7 @@ from typing import Final
 from django.utils.translation import gettext
 
 from memory.notes import frontmatter, paths
+from memory.sentences import thousands
 
 ENDINGS: Final = (".md", ".mdc")
 LEFT_OUT: Final = frozenset({"node_modules", "vendor", "dist", "build"})
@@ -63,11 +64,11 @@ def path_of(parts: tuple[str, ...], *, base: str) -> str:
 def text_of(raw: bytes) -> str:
     """The text of the note. Raises Unreadable."""
     if len(raw) > MAX_BYTES:
-        raise Unreadable(gettext("%(raw)s bytes are too long for a note; split it.") % {"raw": format(len(raw), ",")})
+        raise Unreadable(gettext("%(raw)s bytes are too long for a note; split it.") % {"raw": thousands(len(raw))})
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise Unreadable("it is not UTF-8.") from None
+        raise Unreadable(gettext("it is not UTF-8.")) from None
     return readable(text)
 
 

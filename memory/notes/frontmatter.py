@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from django.utils.translation import gettext
+
 from memory.notes import yamltext
 from memory.notes.yamltext import InvalidFrontmatter, Value
 
@@ -119,12 +121,15 @@ def check(document: Document, *, by_person: bool = False) -> list[Problem]:
     size = len(document.text.encode("utf-8", "surrogatepass"))
     problems = []
     if size > limit:
-        advice = f"The note has {size} bytes; split it, or shorten it to {limit // 1024} KB."
+        advice = gettext("The note has %(size)s bytes; split it, or shorten it to %(limit)s KB.") % {
+            "size": size,
+            "limit": limit // 1024,
+        }
         problems.append(Problem("note_too_long", "", advice))
     if not _shows_something(document.body):
-        problems.append(Problem("empty_body", "", "Write something below the frontmatter."))
+        problems.append(Problem("empty_body", "", gettext("Write something below the frontmatter.")))
     if document.frontmatter is None and _is_unclosed(document.body):
-        advice = "The frontmatter opened on line 1 is never closed; add a line --- after it."
+        advice = gettext("The frontmatter opened on line 1 is never closed; add a line --- after it.")
         problems.append(Problem("unclosed_frontmatter", "", advice))
     for name, longest in (("title", MAX_TITLE), ("description", MAX_DESCRIPTION), ("kind", MAX_KIND)):
         problems += _check_line(name, document.fields.get(name, ""), longest)
@@ -208,11 +213,18 @@ def _reads_as(text: str, fields: Fields, body: str) -> bool:
 
 def _check_line(name: str, value: Value, longest: int) -> list[Problem]:
     if not isinstance(value, str):
-        return [Problem("wrong_type", name, f"Write {name} as one line of text.")]
+        return [Problem("wrong_type", name, gettext("Write %(name)s as one line of text.") % {"name": name})]
     if len(value) > longest:
-        return [Problem("too_long", name, f"Shorten {name} to {longest} characters; it has {len(value)}.")]
+        return [
+            Problem(
+                "too_long",
+                name,
+                gettext("Shorten %(name)s to %(longest)s characters; it has %(value)s.")
+                % {"name": name, "longest": longest, "value": len(value)},
+            )
+        ]
     if len(value.splitlines()) > 1:
-        return [Problem("not_one_line", name, f"Write {name} on one line.")]
+        return [Problem("not_one_line", name, gettext("Write %(name)s on one line.") % {"name": name})]
     return []
 
 
@@ -220,7 +232,14 @@ def _check_tags(tags: Value) -> list[Problem]:
     if tags == "":
         return []
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        return [Problem("wrong_type", "tags", "Write tags as a list: [build, ci].")]
+        return [Problem("wrong_type", "tags", gettext("Write tags as a list: [build, ci]."))]
     if len(tags) > MAX_TAGS or any(not 0 < len(tag) <= MAX_TAG for tag in tags):
-        return [Problem("too_long", "tags", f"Give at most {MAX_TAGS} tags of 1 to {MAX_TAG} characters.")]
+        return [
+            Problem(
+                "too_long",
+                "tags",
+                gettext("Give at most %(max_tags)s tags of 1 to %(max_tag)s characters.")
+                % {"max_tags": MAX_TAGS, "max_tag": MAX_TAG},
+            )
+        ]
     return []

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from django.utils.translation import gettext
+
 from memory.notes import paths
 from memory.notes.models import Note, Proposal, Redirect, Revision
 from memory.notes.publish import Author, Version, project_of
@@ -16,7 +18,11 @@ class LostUpdate(Exception):
     """The note changed since it was read. `current` is its number now, None where there is no note."""
 
     def __init__(self, current: int | None) -> None:
-        super().__init__(f"The note is at revision {current} now." if current else "There is no such note now.")
+        super().__init__(
+            gettext("The note is at revision %(current)s now.") % {"current": current}
+            if current
+            else gettext("There is no such note now.")
+        )
         self.current = current
 
 

@@ -17,6 +17,7 @@ from memory.notes.bundle import Bundle, File
 from memory.notes.holding import LostUpdate, live
 from memory.notes.models import Note
 from memory.notes.review import Draft
+from memory.sentences import sentence
 from memory.tenants import audit
 from memory.tenants.access import Actor, Refused
 from memory.tenants.models import Member, Tenant
@@ -92,7 +93,9 @@ def _part(pieces: list[_Piece], space: Space, work: Work) -> list[Imported]:
     if len(pieces) > 1:
         return [one for piece in pieces for one in _part([piece], space, work)]
     log.warning("a note could not be taken in: %s", cause)
-    return [Imported(pieces[0].name, "failed", detail="It could not be stored just now. Send the same again.")]
+    return [
+        Imported(pieces[0].name, "failed", detail=sentence("It could not be stored just now. Send the same again."))
+    ]
 
 
 def is_foreign(name: str) -> bool:
@@ -111,7 +114,7 @@ def take_foreign(name: str, raw: bytes, space: Space) -> Imported:
             return Imported(path, "unchanged", note.public_id if live(note) else None, known.public_id)
         current = live(note) if note else None
         draft = Draft(
-            path, text, reason=f"Imported from {name[:100]}.", member=space.member,
+            path, text, reason=sentence("Imported from %(name)s.", name=name[:100]), member=space.member,
             base=current.number if current else None,
         )  # fmt: skip
         made = review.propose(space.tenant, draft, by=space.by)
@@ -182,9 +185,9 @@ def _written(space: Space, path: str, text: str, base: int | None) -> str | None
 
 
 def _proposed(space: Space, path: str, text: str, outcome: merging.Outcome, reason: str) -> Imported:
-    why = (
-        reason if outcome.is_clean else f"{reason} The note was changed here too; where both meet, this is the import."
-    )
+    why = reason
+    if not outcome.is_clean:
+        why += " " + sentence("The note was changed here too; where both meet, this is the import.")
     made = review.propose(space.tenant, Draft(path, text, reason=why, member=space.member), by=space.by)
     if made is None:
         return Imported(path, "unchanged")

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import nh3
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
@@ -72,7 +73,9 @@ def _is_too_much(text: str) -> bool:
 
 
 def _plain(text: str) -> SafeString:
-    notice = f"This text is longer than {MAX_BYTES // 1024} KB or has too many brackets, so it is shown as it is."
+    notice = gettext("This text is longer than %(max_bytes)s KB or has too many brackets, so it is shown as it is.") % {
+        "max_bytes": MAX_BYTES // 1024
+    }
     return SafeString(f"<p><em>{notice}</em></p>\n<pre>{escape(text)}</pre>\n")
 
 

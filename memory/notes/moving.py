@@ -33,10 +33,10 @@ def require_free(note: Note, target: paths.NotePath) -> None:
     there = Note.objects.filter(tenant_id=note.tenant_id, member=note.member, path_key=target.key)
     other = there.exclude(pk=note.pk).first()
     if other is not None:
-        what = "There is a note" if live(other) else "A note was deleted or is proposed"
-        raise PathTaken(
-            gettext("%(what)s at %(shown)s already. Choose another path.") % {"what": what, "shown": target.shown}
-        )
+        words = gettext("A note was deleted or is proposed at %(shown)s already. Choose another path.")
+        if live(other):
+            words = gettext("There is a note at %(shown)s already. Choose another path.")
+        raise PathTaken(words % {"shown": target.shown})
     if note.member_id is None:
         rule = rules.at(str(note.tenant_id), target.key)
         if rule.mode == "locked":

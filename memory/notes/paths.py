@@ -127,21 +127,28 @@ def _refuse_escapes(text: str) -> None:
     if text.startswith("/"):
         raise InvalidPath("absolute", gettext("Leave out the leading slash: tools/bash/flags.md."))
     if _WINDOWS_FORBIDDEN.search(text):
-        raise InvalidPath("forbidden_character", 'Leave out drive letters and the characters < > : " | ? *')
+        raise InvalidPath("forbidden_character", gettext('Leave out drive letters and the characters < > : " | ? *'))
 
 
 def _refuse_segment(segment: str) -> None:
     if segment.startswith("."):
-        raise InvalidPath("dots", f"No segment may start with a dot: {segment[:20]}")
+        raise InvalidPath("dots", gettext("No segment may start with a dot: %(segment)s") % {"segment": segment[:20]})
     if segment != segment.strip() or segment.endswith("."):
-        raise InvalidPath("edges", f"No segment may start or end with a space or end with a dot: {segment[:20]!r}")
+        raise InvalidPath(
+            "edges",
+            gettext("No segment may start or end with a space or end with a dot: %(segment)s")
+            % {"segment": f"{segment[:20]!r}"},
+        )
     if segment.casefold().split(".", 1)[0].rstrip() in _WINDOWS_DEVICES:
         raise InvalidPath(
             "reserved_name",
             gettext("%(segment)s is a device name on Windows; choose another name.") % {"segment": segment[:20]},
         )
     if len(segment) > MAX_SEGMENT or len(segment.encode()) > MAX_SEGMENT_BYTES:
-        limits = f"{MAX_SEGMENT} characters and {MAX_SEGMENT_BYTES} bytes"
+        limits = gettext("%(max_segment)s characters and %(max_segment_bytes)s bytes") % {
+            "max_segment": MAX_SEGMENT,
+            "max_segment_bytes": MAX_SEGMENT_BYTES,
+        }
         raise InvalidPath(
             "segment_too_long",
             gettext("Shorten %(segment)s… to %(limits)s.") % {"segment": segment[:20], "limits": limits},
@@ -167,7 +174,10 @@ def _refuse_secrets(text: str) -> None:
 
 def _refuse_shape(segments: list[str]) -> None:
     if not segments or segments[0].casefold() not in FAMILIES or len(segments) < 2:
-        raise InvalidPath("unknown_family", f"Start the path with one of {', '.join(f'{name}/' for name in FAMILIES)}")
+        raise InvalidPath(
+            "unknown_family",
+            gettext("Start the path with one of %(name)s") % {"name": ", ".join(f"{name}/" for name in FAMILIES)},
+        )
     if not segments[-1].casefold().endswith(".md"):
         raise InvalidPath("not_markdown", gettext("End the path with .md."))
     if any(segment.casefold().endswith(".md") for segment in segments[:-1]):

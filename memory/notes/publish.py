@@ -12,6 +12,7 @@ from memory.notes import lines, paths
 from memory.notes.frontmatter import Document, InvalidFrontmatter, split
 from memory.notes.models import Note, Proposal, Revision, Source
 from memory.notes.risks import Risk, loaded, stored
+from memory.sentences import sentence
 from memory.tenants.models import Member
 
 
@@ -149,12 +150,12 @@ def _rebase(proposal: Proposal, revision: Revision) -> None:
     else:
         merged = lines.merge(proposal.base.text if proposal.base else "", revision.text, proposal.text)
     if proposal.operation == "write" and merged.text == revision.text:
-        supersede(proposal, reason=f"Revision {revision.number} says it already.")
+        supersede(proposal, reason=sentence("Revision %(number)s says it already.", number=revision.number))
         return
     kept = [risk for risk in loaded(proposal.risks) if risk.code != "gave_way"]
     if merged.gave_way:
         gone = "; ".join(merged.gave_way)[:300]
-        kept.append(Risk("gave_way", "low", f"The note changed meanwhile; left out: {gone}"))
+        kept.append(Risk("gave_way", "low", sentence("The note changed meanwhile; left out: %(lines)s", lines=gone)))
     Proposal.objects.open().filter(pk=proposal.pk).update(
         base=revision, text=merged.text, sha256=digest(merged.text), risks=stored(kept), seen_by=None
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import Case, Count, IntegerField, Max, Min, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext, gettext_noop, ngettext
 
 from memory.events.models import Event, Session
 from memory.events.reading import asked
@@ -163,7 +163,10 @@ def made_from(proposal: Proposal) -> str:
     if proposal.author_kind != "dream" or proposal.reason != BY_RULES:
         return proposal.reason
     count = proposal.sources.aggregate(count=Count("event__session", distinct=True))["count"]
-    return f"From {count} session{'' if count == 1 else 's'}, by rules without a model."
+    words = ngettext(
+        "From %(count)s session, by rules without a model.", "From %(count)s sessions, by rules without a model.", count
+    )
+    return words % {"count": count}
 
 
 _YAML = re.compile(r"(Line \d+: )[^\n]*? Quote a value that has : or # in it\.")
@@ -171,7 +174,7 @@ _YAML = re.compile(r"(Line \d+: )[^\n]*? Quote a value that has : or # in it\.")
 
 def plain_words(problem: str) -> str:
     """What is wrong with a text, without the words of the YAML reader."""
-    return _YAML.sub(r"\1this is not `key: value`; put the value in quotes.", problem)
+    return _YAML.sub(lambda found: found[1] + gettext("this is not `key: value`; put the value in quotes."), problem)
 
 
 def visible(by: Actor) -> QuerySet[Note]:

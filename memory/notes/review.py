@@ -31,6 +31,7 @@ from memory.notes.models import Note, Proposal, Revision, Rule
 from memory.notes.publish import Author, Version, all_sources, digest, publish, sources_of, supersede
 from memory.notes.texts import Clean, Evidence, InvalidNote, UnknownEvent
 from memory.notes.vouching import is_vouched
+from memory.sentences import sentence
 from memory.tenants import access, audit
 from memory.tenants.access import Actor
 from memory.tenants.models import Member, Tenant
@@ -162,7 +163,7 @@ def revert(note: Note, *, to: Revision, by: Actor) -> Revision:
         before = note.current
         if before is not None and before.text == to.text and note.deleted_at is None:
             return before
-        version = replace(by_person(to.text, by), reason=f"Back to revision {to.number}.")
+        version = replace(by_person(to.text, by), reason=sentence("Back to revision %(number)s.", number=to.number))
         was = live(note)
         revision = publish(note, version, sources=list(to.sources.order_by("position", "pk")))
         take_out(note, to.text, was)
@@ -270,7 +271,7 @@ def _is_harmless(note: Note, proposal: Proposal) -> bool:
 
 
 def _let_in(note: Note, proposal: Proposal, by: Actor) -> Proposal:
-    _decide(proposal, "approved", replace(by, member_pk=None), reason="Let in by a rule.")
+    _decide(proposal, "approved", replace(by, member_pk=None), reason=sentence("Let in by a rule."))
     author = Author(proposal.author_kind, proposal.author_id, proposal.author_label)
     before = note.current
     version = Version(proposal.text, author, proposal.tier, None, proposal.reason)
@@ -320,7 +321,7 @@ def _queue(note: Note, draft: Draft, wanted: lines.Merged, by: Actor, *, redacti
         author_label=by.label[:200],
     )
     if waiting is not None:
-        supersede(waiting, reason=f"Replaced by {proposal.public_id}.")
+        supersede(waiting, reason=sentence("Replaced by %(public_id)s.", public_id=proposal.public_id))
         proposal.assigned_to_id, proposal.assigned_at = waiting.assigned_to_id, waiting.assigned_at
         proposal.assigned_by = waiting.assigned_by
     proposal.save(force_insert=True)
@@ -388,6 +389,6 @@ def _delete(note: Note, *, reason: str, proposal: Proposal | None = None) -> Rev
     note.save(update_fields=["deleted_at"])
     bury(note, {None}, reason, proposal=proposal)
     for waiting in note.proposals.open():
-        supersede(waiting, reason="The note was deleted.")
+        supersede(waiting, reason=sentence("The note was deleted."))
     assert note.current is not None, "only a note with a text is deleted"  # noqa: S101
     return note.current

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Final, Literal, TypeAlias
 
 from memory.notes.lines import lost_statements, new_statements
+from memory.sentences import sentence
 
 Level: TypeAlias = Literal["high", "medium", "low"]
 LEVELS: Final[tuple[Level, ...]] = ("high", "medium", "low")
@@ -77,13 +78,13 @@ _REACHES_OUT: Final = re.compile(
 
 # Looked for in the lines that are new; the words found are quoted in the reason.
 _IN_TEXT: Final[tuple[tuple[str, Level, str, re.Pattern[str]], ...]] = (
-    ("pipe_to_shell", "high", "holds a command that runs what it downloads or prints", _TO_SHELL),
-    ("destructive_command", "high", "holds a command that destroys or opens things", _DESTROYS),
-    ("command", "medium", "holds a command that reaches outside the working copy", _REACHES_OUT),
+    ("pipe_to_shell", "high", sentence("Holds a command that runs what it downloads or prints: %(found)s"), _TO_SHELL),
+    ("destructive_command", "high", sentence("Holds a command that destroys or opens things: %(found)s"), _DESTROYS),
+    ("command", "medium", sentence("Holds a command that reaches outside the working copy: %(found)s"), _REACHES_OUT),
     (
         "speaks_to_the_agent",
         "high",
-        "speaks to the agent instead of stating a fact",
+        sentence("Speaks to the agent instead of stating a fact: %(found)s"),
         re.compile(
             r"\b(?:ignore|disregard|forget)\b[^\n]{0,30}\b(?:above|previous|prior|all|earlier|instructions?|rules?)\b"
             r"|^\W*(?:SYSTEM|ASSISTANT)\s*:|</?\s*(?:team-memory|system-reminder|system|instructions?)\b"
@@ -94,13 +95,13 @@ _IN_TEXT: Final[tuple[tuple[str, Level, str, re.Pattern[str]], ...]] = (
     (
         "hidden_characters",
         "high",
-        "holds characters that can't be seen",
+        sentence("Holds characters that can't be seen: %(found)s"),
         re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"),
     ),
     (
         "address",
         "medium",
-        "names an address",
+        sentence("Names an address: %(found)s"),
         re.compile(
             # What follows an address in a sentence (a quote, a bracket, a full stop) is no part of it.
             r"\b(?:https?|ftp|ssh)://[^\s()<>\[\]`\"'“”‘’|]*[^\s()<>\[\]`\"'“”‘’|.,;:!?…*]"
@@ -108,11 +109,16 @@ _IN_TEXT: Final[tuple[tuple[str, Level, str, re.Pattern[str]], ...]] = (
             re.I,
         ),
     ),
-    ("person", "medium", "names a person's mail address", re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")),
+    (
+        "person",
+        "medium",
+        sentence("Names a person's mail address: %(found)s"),
+        re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b"),
+    ),
     (
         "rule",
         "low",
-        "states a rule",
+        sentence("States a rule: %(found)s"),
         re.compile(r"\b(?:always|never|must(?:n't)?|don't|do not)\b|luôn|không được|必须|禁止", re.I),
     ),
 )
@@ -154,15 +160,21 @@ def _by_place(change: Change) -> list[Risk]:
     is_profile = any(path.casefold().startswith("profile/") for path in (change.path, change.target))
     risks = []
     if change.target:
-        risks.append(Risk("path", "low", f"Moves the note to {change.target}: another rule may hold there."))
+        risks.append(
+            Risk(
+                "path", "low", sentence("Moves the note to %(path)s: another rule may hold there.", path=change.target)
+            )
+        )
     if change.tier >= 3:
-        why = "Rests on tool output, a web page or a message from outside"
-        risks.append(Risk("from_outside", "high" if is_profile else "medium", f"{why}: anyone may have written it."))
+        why = sentence("Rests on tool output, a web page or a message from outside: anyone may have written it.")
+        risks.append(Risk("from_outside", "high" if is_profile else "medium", why))
     if is_profile:
-        risks.append(Risk("profile", "medium", "Stands in a profile: every session is told it."))
+        risks.append(Risk("profile", "medium", sentence("Stands in a profile: every session is told it.")))
     if change.redactions:
-        what = "A secret was" if change.redactions == 1 else f"{change.redactions} secrets were"
-        risks.append(Risk("secret", "medium", f"{what} taken out of the text."))
+        what = sentence("A secret was taken out of the text.")
+        if change.redactions > 1:
+            what = sentence("%(many)s secrets were taken out of the text.", many=change.redactions)
+        risks.append(Risk("secret", "medium", what))
     return risks
 
 
@@ -175,7 +187,7 @@ def _by_text(change: Change) -> list[Risk]:
     # A record quotes what people asked: "never mind" in a quoted prompt is no rule of the note.
     told = _QUOTATION.sub("", added) if _RECORD.search(change.path) else added
     found = [
-        Risk(code, serious, f"{reason[0].upper()}{reason[1:]}: {_quote(match.group())}")
+        Risk(code, serious, reason % {"found": _quote(match.group())})
         for code, serious, reason, pattern in _IN_TEXT
         if (match := pattern.search(told if code == "rule" else added))
     ]
@@ -187,17 +199,31 @@ def _by_text(change: Change) -> list[Risk]:
 def _by_loss(change: Change) -> list[Risk]:
     risks = []
     if change.is_delete:
-        risks.append(Risk("delete", "medium", "Deletes the note."))
+        risks.append(Risk("delete", "medium", sentence("Deletes the note.")))
     elif lost := lost_statements(change.text, change.old):
-        whose = "written by people " if change.old_is_by_people else ""
-        count = f"{len(lost)} line{'' if len(lost) == 1 else 's'}"
         serious: Level = "medium" if change.old_is_by_people else "low"
         if not new_statements(change.text, change.old) or change.old_is_by_people:
-            risks.append(Risk("removes_lines", serious, f"Removes {count} {whose}from the note."))
+            risks.append(Risk("removes_lines", serious, _removes(len(lost), is_by_people=change.old_is_by_people)))
     if change.gave_way:
         gone = "; ".join(_quote(line.strip()) for line in change.gave_way[:3])
-        risks.append(Risk("gave_way", "low", f"People changed the same lines and theirs stay; left out: {gone}"))
+        risks.append(
+            Risk(
+                "gave_way",
+                "low",
+                sentence("People changed the same lines and theirs stay; left out: %(lines)s", lines=gone),
+            )
+        )
     return risks
+
+
+def _removes(lines: int, *, is_by_people: bool) -> str:
+    if is_by_people and lines == 1:
+        return sentence("Removes 1 line written by people from the note.")
+    if is_by_people:
+        return sentence("Removes %(many)s lines written by people from the note.", many=lines)
+    if lines == 1:
+        return sentence("Removes 1 line from the note.")
+    return sentence("Removes %(many)s lines from the note.", many=lines)
 
 
 def _quote(text: str) -> str:

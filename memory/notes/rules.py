@@ -15,6 +15,7 @@ from django.utils.translation import gettext
 from memory.notes import paths
 from memory.notes.models import Note, Rule
 from memory.problems import Problem
+from memory.sentences import sentence
 from memory.tenants import access, audit
 from memory.tenants.access import Actor
 from memory.tenants.models import Member, Tenant
@@ -109,21 +110,27 @@ def verdict(note: Note, target: str = "") -> Verdict:
     path asks for: else a move would be the way round a rule.
     """
     if note.member_id is not None:
-        return Verdict("locked", glob="this note") if note.is_locked else DEFAULT
+        return Verdict("locked", glob=sentence("this note")) if note.is_locked else DEFAULT
     found = at(str(note.tenant_id), note.path_key)
     if target:
         there = at(str(note.tenant_id), paths.path_key(target))
         found = replace(found, four_eyes=found.four_eyes or there.four_eyes, also=there.approvers)
         found = replace(found, mode="locked", glob=there.glob) if there.mode == "locked" else found
-    return replace(found, mode="locked", glob="this note") if note.is_locked else found
+    return replace(found, mode="locked", glob=sentence("this note")) if note.is_locked else found
 
 
 def require_open(note: Note, target: str = "") -> Verdict:
     """What holds for a note that may be changed. Raises Locked."""
     found = verdict(note, target)
     if found.mode == "locked":
-        whose = "The note is locked" if note.is_locked else f"The rule {found.glob} locks this path"
-        raise Locked(gettext("%(whose)s. A person has to unlock it before anybody changes it.") % {"whose": whose})
+        if note.is_locked:
+            raise Locked(sentence("The note is locked. A person has to unlock it before anybody changes it."))
+        raise Locked(
+            sentence(
+                "The rule %(glob)s locks this path. A person has to unlock it before anybody changes it.",
+                glob=found.glob,
+            )
+        )
     return found
 
 

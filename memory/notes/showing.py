@@ -78,11 +78,13 @@ def conflict(request: TenantRequest, public_id: str, exc: Exception) -> HttpResp
     """A decision that came too late, said where the reviewer looks."""
     now = the_proposal(request, public_id)
     if isinstance(exc, review.AlreadyDecided):
-        problem = "Someone decided this before you. Nothing was changed by your click."
+        problem = gettext("Someone decided this before you. Nothing was changed by your click.")
     elif now.state == "superseded":
-        problem = "A newer proposal took the place of this one meanwhile. Nothing was changed by your click."
+        problem = gettext("A newer proposal took the place of this one meanwhile. Nothing was changed by your click.")
     else:
-        problem = "The text changed since you opened this page. This is how it reads now; look again, then decide."
+        problem = gettext(
+            "The text changed since you opened this page. This is how it reads now; look again, then decide."
+        )
     return show_proposal(request, now, problem=problem, status=409)
 
 

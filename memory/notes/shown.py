@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from django.utils.translation import gettext
+
 from memory.notes.diff import DiffLine, Fold, Word, fold, word_diff
 from memory.notes.frontmatter import Document, Value
 from memory.notes.lines import normal
@@ -127,7 +129,7 @@ def with_proposals(revisions: Iterable[Revision]) -> list[Revision]:
         proposal = by_revision.get(row.public_id)
         is_deletion = proposal is not None and proposal.base_id == row.pk
         if proposal is not None:
-            proposal.said = proposal.reason if proposal.reason != BY_RULES else "By rules, without a model."  # type: ignore[attr-defined]
+            proposal.said = proposal.reason if proposal.reason != BY_RULES else gettext("By rules, without a model.")  # type: ignore[attr-defined]
         row.proposal = None if is_deletion else proposal  # type: ignore[attr-defined]
         row.is_edited = is_edited(proposal, row) if proposal else False  # type: ignore[attr-defined]
     return rows

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
+from django.utils.translation import gettext, ngettext
+
 from memory import redact
 from memory.events.models import Event
 from memory.notes import frontmatter
@@ -62,7 +64,10 @@ def clean(text: str, by: Actor) -> Clean:
 
 
 def _too_long(size: int, most: int) -> NoReturn:
-    advice = f"The note has {size} bytes; split it, or shorten it to {most // 1024} KB."
+    advice = gettext("The note has %(size)s bytes; split it, or shorten it to %(most)s KB.") % {
+        "size": size,
+        "most": most // 1024,
+    }
     raise InvalidNote([frontmatter.Problem("note_too_long", "", advice)])
 
 
@@ -71,7 +76,10 @@ def cite(proposal: Proposal, evidence: tuple[Evidence, ...]) -> None:
     asked = {str(one.event_pk) for one in evidence}
     known = {str(pk) for pk in Event.objects.filter(pk__in=asked).values_list("pk", flat=True)}
     if missing := asked - known:
-        raise UnknownEvent(f"{len(missing)} cited events are not this team's.")
+        words = ngettext(
+            "%(missing)s cited event is not this team's.", "%(missing)s cited events are not this team's.", len(missing)
+        )
+        raise UnknownEvent(words % {"missing": len(missing)})
     place = positions(proposal.text)
     cited = set(proposal.sources.values_list("line", "event_id"))
     fresh: dict[tuple[str, str], Source] = {}

@@ -24,6 +24,7 @@ from memory.notes.showing import (
     show_proposal,
     the_proposal,
 )
+from memory.sentences import sentence
 from memory.tenants import pages
 from memory.tenants.access import Refused, TenantRequest, needs
 
@@ -104,7 +105,7 @@ def proposal_edit(request: TenantRequest, slug: str, public_id: str) -> HttpResp
     except review.InvalidNote as exc:
         return edit_page(request, edited, text, problem=reading.plain_words(str(exc)), status=422)
     except (review.AlreadyDecided, review.StaleProposal):
-        problem = (
+        problem = gettext(
             "Someone changed or decided this meanwhile. Your text is below: copy it, then open the proposal again."
         )
         return edit_page(request, edited, text, problem=problem, status=409)
@@ -297,6 +298,6 @@ def note_revert(request: TenantRequest, slug: str, public_id: str) -> HttpRespon
         review.revert(read, to=to, by=request.actor)
     except rules.NeedsTwo:
         base = read.current.number if read.current and read.deleted_at is None else None
-        why = f"Back to revision {to.number}."
+        why = sentence("Back to revision %(number)s.", number=to.number)
         return proposed_instead(request, review.Draft(read.path, to.text, reason=why, member=read.member, base=base))
     return redirect("note", slug, public_id)

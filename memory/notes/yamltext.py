@@ -36,7 +36,7 @@ class NotAMapping(InvalidFrontmatter):
     """The block is YAML, but a list or a text instead of keys and values."""
 
     def __init__(self, line: int, *, is_text: bool) -> None:
-        super().__init__(line, "Frontmatter must be keys and values, such as: title: Retry rules")
+        super().__init__(line, gettext("Frontmatter must be keys and values, such as: title: Retry rules"))
         self.is_text = is_text
 
 
@@ -228,7 +228,7 @@ class _Reader:
         """Read on to the end: what follows may be broken, or a second document."""
         for event in self.events:
             if isinstance(event, yaml.DocumentStartEvent):
-                raise InvalidFrontmatter(self._line(event), gettext("Frontmatter must be one document."))
+                raise InvalidFrontmatter(self._line(event), gettext(gettext("Frontmatter must be one document.")))
 
     def _line(self, event: yaml.Event) -> int:
         return self.first_line + _start(event).line

@@ -4,8 +4,10 @@ from datetime import timedelta
 
 from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
+from django.utils.translation import ngettext
 
 from dream.models import Watermark
+from memory.sentences import thousands
 from memory.tenants import choices
 from memory.tenants.models import Tenant
 
@@ -21,5 +23,11 @@ def late(tenant: Tenant) -> str:
     count = rows.filter(~Exists(dreamt)).exclude(last_seq__lt=F("last_stop_seq")).count()
     if not count:
         return ""
-    many = "1 session waits" if count == 1 else f"{count:,} sessions wait"
-    return f"{many} longer than {hours} hours for a dream: see Dreams, or let the operator run manage.py doctor."
+    words = ngettext(
+        "%(many)s session waits longer than %(hours)s hours for a dream: see Dreams, or let the operator run"
+        " manage.py doctor.",
+        "%(many)s sessions wait longer than %(hours)s hours for a dream: see Dreams, or let the operator run"
+        " manage.py doctor.",
+        count,
+    )
+    return words % {"many": thousands(count), "hours": hours}

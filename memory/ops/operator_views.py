@@ -11,7 +11,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory.ops import export, teams
@@ -132,7 +132,7 @@ def team_suspend(request: HttpRequest, slug: str) -> HttpResponse:
         request,
         slug,
         lambda team: teams.suspend(team, by=_by(request), reason=reason),
-        "Suspended. Nothing was deleted.",
+        gettext("Suspended. Nothing was deleted."),
     )
 
 
@@ -141,7 +141,7 @@ def team_suspend(request: HttpRequest, slug: str) -> HttpResponse:
 @recently
 def team_resume(request: HttpRequest, slug: str) -> HttpResponse:
     return _done(
-        request, slug, lambda team: teams.resume(team, by=_by(request)), "Resumed. What clients kept comes in."
+        request, slug, lambda team: teams.resume(team, by=_by(request)), gettext("Resumed. What clients kept comes in.")
     )
 
 
@@ -149,7 +149,7 @@ def team_resume(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 @recently
 def team_keep(request: HttpRequest, slug: str) -> HttpResponse:
-    said = "The deletion is taken back. The team stays suspended until you resume it."
+    said = gettext("The deletion is taken back. The team stays suspended until you resume it.")
     return _done(request, slug, lambda team: teams.keep(team, by=_by(request)), said)
 
 
@@ -160,8 +160,15 @@ def team_delete(request: HttpRequest, slug: str) -> HttpResponse:
     """Marks it: it is suspended now and goes after the days in which that can be taken back."""
     team = _team(request, slug)
     if request.POST.get("slug", "").strip() != team.slug:
-        return _page(request, team, problem=f"Type {team.slug} to delete it. Nothing was changed.", status=422)
-    return _done(request, slug, lambda one: teams.mark(one, by=_by(request)), "Marked. Until it goes you can keep it.")
+        return _page(
+            request,
+            team,
+            problem=gettext("Type %(slug)s to delete it. Nothing was changed.") % {"slug": team.slug},
+            status=422,
+        )
+    return _done(
+        request, slug, lambda one: teams.mark(one, by=_by(request)), gettext("Marked. Until it goes you can keep it.")
+    )
 
 
 def _done(request: HttpRequest, slug: str, change: Callable[[teams.Team], Any], said: str) -> HttpResponse:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from django.conf import settings
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext, gettext_noop
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,14 @@ class Shown:
 
 
 # Group -> (variable, label, name in the settings, default, effect). What holds a secret has no name in the settings.
+_IN_WORDS: Final = frozenset(
+    (
+        gettext_noop("where start serves"),
+        gettext_noop("none: rules"),
+        gettext_noop("embedded"),
+        gettext_noop("127.0.0.1, ::1 with https, else nobody"),
+    )
+)
 _KNOWN: Final[dict[str, tuple[tuple[str, str, str, str, str], ...]]] = {
     gettext_noop("Address"): (
         (
@@ -224,10 +232,15 @@ def shown() -> list[tuple[str, list[Shown]]]:
     return [(group, [_shown(*row) for row in rows]) for group, rows in _KNOWN.items()]
 
 
+def _default(value: str) -> str:
+    """What is so without a choice; a value that could be typed stays as it is typed."""
+    return gettext(value) if value in _IN_WORDS else value
+
+
 def _shown(name: str, label: str, attribute: str, default: str, effect: str) -> Shown:
     given = os.environ.get(name, "").strip()
     if name.endswith(_SECRET):
-        return Shown(name, label, effect, "set" if given else "", default, bool(given))
+        return Shown(name, label, effect, gettext("set") if given else "", _default(default), bool(given))
     held = getattr(settings, attribute) if attribute else given
     value = ", ".join(map(str, held)) if isinstance(held, list) else str(held)
-    return Shown(name, label, effect, value, default, bool(given))
+    return Shown(name, label, effect, value, _default(default), bool(given))

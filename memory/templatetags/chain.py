@@ -37,7 +37,7 @@ ICONS = {
     "unlinked": "link",
     "deleted": "x",
 }
-SOURCES = {"github": "GitHub", "gitlab": "GitLab", "slack": "Slack", "mail": "Mail", "ci": "CI"}
+SOURCES = {"github": "GitHub", "gitlab": "GitLab", "slack": "Slack", "mail": gettext_noop("Mail"), "ci": "CI"}
 DELIVERED = {"accepted": "good", "refused": "bad", "repeated": "", "ignored": ""}
 
 
@@ -58,7 +58,7 @@ def icon_of(kind: str) -> str:
 @register.filter
 def source_name(source: str) -> str:
     """github → GitHub; a name we do not know stays as it came."""
-    return SOURCES.get(source, source)
+    return gettext(SOURCES[source]) if source in SOURCES else source
 
 
 @register.filter

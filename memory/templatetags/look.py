@@ -15,6 +15,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop
 
+from memory import sentences
 from memory.ids import kind_of
 
 register = template.Library()
@@ -57,25 +58,6 @@ WHY = {
     "Holds ": gettext_noop("because the note holds {}, as the prompt does"),
 }
 # Words that are kept in rows and shown on pages.
-WORDS = frozenset(
-    (
-        *(gettext_noop("owner"), gettext_noop("admin"), gettext_noop("reviewer"), gettext_noop("member")),
-        *(gettext_noop("viewer"), gettext_noop("team"), gettext_noop("project"), gettext_noop("thread")),
-        *(gettext_noop("open"), gettext_noop("closed"), gettext_noop("merged"), gettext_noop("done")),
-        *(gettext_noop("waiting"), gettext_noop("blocked"), gettext_noop("running"), gettext_noop("queued")),
-        *(gettext_noop("failed"), gettext_noop("error"), gettext_noop("succeeded"), gettext_noop("approved")),
-        *(gettext_noop("rejected"), gettext_noop("cancelled"), gettext_noop("accepted"), gettext_noop("refused")),
-        *(gettext_noop("repeated"), gettext_noop("ignored"), gettext_noop("added"), gettext_noop("changed")),
-        *(gettext_noop("removed"), gettext_noop("same"), gettext_noop("different"), gettext_noop("hit")),
-        *(gettext_noop("miss"), gettext_noop("bypass"), gettext_noop("wait"), gettext_noop("auto")),
-        *(gettext_noop("locked"), gettext_noop("review"), gettext_noop("trigger"), gettext_noop("worker")),
-        *(gettext_noop("report"), gettext_noop("session"), gettext_noop("note"), gettext_noop("answer")),
-        *(gettext_noop("analysis"), gettext_noop("title"), gettext_noop("description"), gettext_noop("kind")),
-        *(gettext_noop("tags"), gettext_noop("undone"), gettext_noop("conflict"), gettext_noop("skipped")),
-        *(gettext_noop("sent"), gettext_noop("write"), gettext_noop("delete"), gettext_noop("move")),
-        *(gettext_noop("create"), gettext_noop("update"), gettext_noop("merge"), gettext_noop("rules")),
-    )
-)
 CODE = re.compile(r"(`+)(.+?)\1(?!`)")
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -143,7 +125,19 @@ def localized(number: str) -> str:
 @register.filter
 def word(said: Any) -> Any:
     """A state, a role or another word of ours in the page's language; what is not ours stays as it is."""
-    return gettext(said) if said in WORDS else said
+    return sentences.word(said)
+
+
+@register.filter
+def retold(said: Any) -> str:
+    """A sentence of ours that was kept in English, in the page's language; what is not ours stays as it is."""
+    return sentences.retold(said)
+
+
+@register.filter
+def retold_reason(said: Any) -> str:
+    """The same of what people and agents write too: a reason of theirs stays as it is."""
+    return sentences.retold(said, is_ours=False)
 
 
 @register.filter

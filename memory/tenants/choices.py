@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.utils.translation import gettext, gettext_noop
 
+from memory.sentences import retold, thousands
 from memory.tenants import audit, outgoing, vault
 from memory.tenants.access import Actor, require
 from memory.tenants.models import Setting, Tenant
@@ -294,7 +295,11 @@ def _check(tenant: Tenant, known: Known, value: str) -> None:
         if not value.isascii() or not value.isdigit() or not known.least <= int(value) <= known.most:
             raise Invalid(
                 gettext("%(label)s: a whole number from %(least)s to %(most)s.")
-                % {"label": gettext(known.label), "least": known.least, "most": format(known.most, ",")}
+                % {
+                    "label": gettext(known.label),
+                    "least": known.least,
+                    "most": thousands(known.most),
+                }
             )
         if known.name.startswith("retention_"):
             _check_retention(tenant, known.name, int(value))
@@ -310,7 +315,7 @@ def _check(tenant: Tenant, known: Known, value: str) -> None:
         try:
             outgoing.check_url(value)
         except outgoing.InvalidAddress as why:
-            raise Invalid(f"{known.label}: {why}") from None
+            raise Invalid(f"{gettext(known.label)}: {retold(why)}") from None
     elif known.name == "model_url" and value.rstrip("/") not in settings.MODEL_URLS:
         raise Invalid(
             gettext("The server may not call this address: the operator allows addresses by TEAM_MEMORY_MODEL_URLS.")

@@ -9,7 +9,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.safestring import mark_safe
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from memory.tenants import entry, factors
@@ -39,9 +39,12 @@ def login_code(request: HttpRequest) -> HttpResponse:
         left = factors.recovery_codes_left(user)
         if left < before:
             note(request, user, "factor.use_recovery_code", f"{left} left")
-            messages.warning(
-                request, gettext("%(left)s recovery codes are left. Make new ones under your account.") % {"left": left}
+            words = ngettext(
+                "%(left)s recovery code is left. Make new ones under your account.",
+                "%(left)s recovery codes are left. Make new ones under your account.",
+                left,
             )
+            messages.warning(request, words % {"left": left})
         return redirect(let_in_by_code(request, user))
     if request.method == "POST" and not form.is_locked:
         note(request, user, "login.code", outcome="refused")

@@ -208,7 +208,7 @@ class SignOnForm(forms.Form):
         max_length=1000,
         required=False,
         help_text=gettext_lazy(
-            "With commas between them. Nobody else comes in by it. Empty: members and invited people of any."
+            gettext("With commas between them. Nobody else comes in by it. Empty: members and invited people of any.")
         ),
     )
     role = forms.ChoiceField(
@@ -272,7 +272,7 @@ class SamlForm(SignOnForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, has_secret=False, **kwargs)
         self.fields["domains"].required = True
-        self.fields["domains"].help_text = "With commas between them. Nobody else comes in by it."
+        self.fields["domains"].help_text = gettext("With commas between them. Nobody else comes in by it.")
 
 
 def check_password(user: User, said: str, request: HttpRequest) -> None:

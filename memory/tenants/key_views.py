@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext
 from django.views.decorators.http import require_http_methods, require_POST
 
+from memory.sentences import thousands
 from memory.tenants import keys
 from memory.tenants.access import TenantRequest, needs, require
 from memory.tenants.forms import KeyChangeForm, KeyForm, OverlapForm
@@ -113,7 +114,7 @@ def key_change(request: TenantRequest, slug: str, key_id: str) -> HttpResponse:
         messages.success(
             request,
             gettext("%(name)s may make %(rate_limit)s calls a minute.")
-            % {"name": key.name, "rate_limit": format(key.rate_limit, ",")},
+            % {"name": key.name, "rate_limit": thousands(key.rate_limit)},
         )
     else:
         messages.error(request, gettext("Nothing was changed: a key needs a name and a limit from 1 to 10,000,000."))

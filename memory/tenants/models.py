@@ -6,7 +6,7 @@ from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy
 
 from memory import ids
 from memory.tenants.rls import NIL
@@ -480,17 +480,17 @@ class Message(TenantOwned):
     """A mail or a webhook call that leaves the server. What it says is sealed, and forgotten once it was sent."""
 
     class Channel(models.TextChoices):
-        MAIL = "mail", "Mail"
+        MAIL = "mail", gettext_lazy("Mail")
         SLACK = "slack", "Slack"
         WEBHOOK = "webhook", "Webhook"
 
     class State(models.TextChoices):
-        WAITING = "waiting", "Waiting"
+        WAITING = "waiting", gettext_lazy("Waiting")
         # Handed over just now. Who finds this on taking the work over can't know whether the other side has it.
-        SENDING = "sending", "Sending"
-        SENT = "sent", "Sent"
-        FAILED = "failed", "Not sent"
-        UNKNOWN = "unknown", "Not known"
+        SENDING = "sending", gettext_lazy("Sending")
+        SENT = "sent", gettext_lazy("Sent")
+        FAILED = "failed", gettext_lazy("Not sent")
+        UNKNOWN = "unknown", gettext_lazy("Not known")
 
     tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="messages")
     public_id = models.CharField(max_length=100, default=message_id)

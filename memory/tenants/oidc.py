@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote_plus, urlencode, urlsplit
 
+from memory.sentences import sentence
 from memory.tenants import outgoing
 
 # Algorithms with a public key. A shared secret would let whoever knows it sign, "none" anybody.
@@ -105,11 +106,11 @@ def who(client: Client, asked: Asked, *, code: str, issuer: str = "") -> Claims:
     named = configuration["issuer"]
     if issuer != named and (issuer or configuration.get("authorization_response_iss_parameter_supported") is True):
         # RFC 9207: another provider's code, mixed in.
-        raise Failed("The answer came from another provider than the one that was asked.")
+        raise Failed(sentence("The answer came from another provider than the one that was asked."))
     token = _redeem(client, configuration, asked, code)
     claims = _verified(client, configuration, token.get("id_token"))
     if not secrets.compare_digest(str(claims.get("nonce", "")), asked.nonce):
-        raise Unproven("The provider's answer belongs to another login (nonce).")
+        raise Unproven(sentence("The provider's answer belongs to another login (nonce)."))
     if "email" not in claims:
         claims = _with_userinfo(configuration, claims, token)
     return _claims(configuration, claims, asked)
@@ -122,7 +123,7 @@ def _claims(configuration: dict[str, Any], claims: dict[str, Any], asked: Asked)
         # Who is asked by max_age must say when it asked; some never do, and the trip itself has to do then.
         says = auth_time is not None or "auth_time" in _names(configuration.get("claims_supported"))
         if says and (auth_time is None or auth_time < asked.at - LEEWAY):
-            raise Unproven("The provider did not ask who is there. Nothing was changed.")
+            raise Unproven(sentence("The provider did not ask who is there. Nothing was changed."))
     return Claims(
         subject=str(claims["sub"]),
         email=str(claims.get("email") or "").strip().lower(),
@@ -154,12 +155,12 @@ def _verified(client: Client, configuration: dict[str, Any], token: Any) -> dict
     import jwt  # with its algorithms it takes 50 ms: only who comes by single sign-on needs it
 
     if not isinstance(token, str):
-        raise Unproven("The provider gave no id token.")
+        raise Unproven(sentence("The provider gave no id token."))
     try:
         header = jwt.get_unverified_header(token)
         algorithm = header.get("alg")
         if algorithm not in _ALGORITHMS:
-            raise Unproven(f"The provider signs by {algorithm}, which is not taken.")
+            raise Unproven(sentence("The provider signs by %(algorithm)s, which is not taken.", algorithm=algorithm))
         key = jwt.PyJWK(_key(configuration, header.get("kid"), algorithm), algorithm=algorithm)
         claims: dict[str, Any] = jwt.decode(
             token,
@@ -171,13 +172,13 @@ def _verified(client: Client, configuration: dict[str, Any], token: Any) -> dict
             options={"require": ["exp", "iat", "iss", "aud", "sub"]},
         )
     except jwt.PyJWTError as why:
-        raise Unproven(f"The provider's id token does not hold: {why}.") from None
+        raise Unproven(sentence("The provider's id token does not hold: %(why)s.", why=why)) from None
     if not 0 < len(str(claims["sub"])) <= 255:
-        raise Unproven("The provider gave no usable name (sub).")
+        raise Unproven(sentence("The provider gave no usable name (sub)."))
     audience = claims["aud"]
     names_party = "azp" in claims or (isinstance(audience, list) and len(audience) > 1)
     if names_party and claims.get("azp") != client.client_id:
-        raise Unproven("The provider's id token is for somebody else (azp).")
+        raise Unproven(sentence("The provider's id token is for somebody else (azp)."))
     return claims
 
 
@@ -191,7 +192,7 @@ def _key(configuration: dict[str, Any], kid: Any, algorithm: str) -> dict[str, A
         named = [one for one in fit if one.get("kid") == kid] if kid is not None else fit
         if len(named) == 1:
             return named[0]
-    raise Unproven("The provider's id token is signed by a key that it does not publish.")
+    raise Unproven(sentence("The provider's id token is signed by a key that it does not publish."))
 
 
 def _with_userinfo(configuration: dict[str, Any], claims: dict[str, Any], token: dict[str, Any]) -> dict[str, Any]:
@@ -200,7 +201,7 @@ def _with_userinfo(configuration: dict[str, Any], claims: dict[str, Any], token:
         return claims
     told = _fetch(_url(configuration, "userinfo_endpoint"), authorization=f"Bearer {token['access_token']}")
     if told.get("sub") != claims["sub"]:
-        raise Unproven("The provider told of another person (userinfo).")
+        raise Unproven(sentence("The provider told of another person (userinfo)."))
     return {**claims, **{name: told[name] for name in ("email", "email_verified", "name") if name in told}}
 
 
@@ -209,18 +210,24 @@ def _configuration(issuer: str) -> dict[str, Any]:
     found = _kept(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
     named = found.get("issuer")
     if not isinstance(named, str) or named.rstrip("/") != issuer.rstrip("/"):
-        raise Failed(f"What answers at {outgoing.place(issuer)} calls itself {str(named)[:200]!r}: type that issuer.")
+        raise Failed(
+            sentence(
+                "What answers at %(where)s calls itself %(named)s: type that issuer.",
+                where=outgoing.place(issuer),
+                named=f"{str(named)[:200]!r}",
+            )
+        )
     return found
 
 
 def _url(configuration: dict[str, Any], name: str) -> str:
     url = configuration.get(name)
     if not isinstance(url, str):
-        raise Failed(f"The provider names no {name}.")
+        raise Failed(sentence("The provider names no %(name)s.", name=name))
     try:
         outgoing.check_url(url)
     except outgoing.InvalidAddress as why:
-        raise Failed(f"The provider's {name} can't be used. {why}") from None
+        raise Failed(sentence("The provider's %(name)s can't be used. %(why)s", name=name, why=why)) from None
     return url
 
 
@@ -232,7 +239,7 @@ def _fetch(url: str, *, form: dict[str, str] | None = None, authorization: str =
     try:
         return outgoing.fetch_json(url, form=form, authorization=authorization)
     except outgoing.NotSent as why:
-        raise Failed(f"The provider could not be asked. {why}") from None
+        raise Failed(sentence("The provider could not be asked. %(why)s", why=why)) from None
 
 
 _documents: dict[str, tuple[float, dict[str, Any]]] = {}

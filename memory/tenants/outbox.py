@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from django.db.models import F
 from django.utils import timezone
-from django.utils.translation import gettext
 
 from memory import ids
+from memory.sentences import sentence
 from memory.tenants import access, audit, choices, due, outgoing, vault
 from memory.tenants.access import Actor
 from memory.tenants.models import Message, Tenant
@@ -74,7 +74,7 @@ def _named(hook: Hook) -> dict[str, str]:
 
 def _shown(tenant: Tenant, hook: Hook) -> str:
     url = hook.url or choices.text(tenant, hook.url_setting)
-    return outgoing.place(url) if url else "no address"
+    return outgoing.place(url) if url else sentence("no address")
 
 
 def _put(
@@ -121,7 +121,9 @@ def _perform(claim: due.Claim) -> None:
 
 def _is_due(row: Message) -> bool:
     if row.state == State.SENDING and row.channel != Channel.WEBHOOK:
-        told = "A worker ended while it sent this: it may have arrived. Ask, then send it again if it did not."
+        told = sentence(
+            "A worker ended while it sent this: it may have arrived. Ask, then send it again if it did not."
+        )
         Message.objects.filter(pk=row.pk, state=State.SENDING).update(state=State.UNKNOWN, error=told)
         return False
     return row.state in (State.WAITING, State.SENDING)
@@ -152,7 +154,7 @@ def _said(row: Message) -> dict[str, Any]:
     try:
         said: dict[str, Any] = json.loads(vault.opened(bytes(row.sealed or b"")))
     except vault.Unreadable:
-        raise NotSent("never", gettext("The key that its words were sealed with is gone.")) from None
+        raise NotSent("never", sentence("The key that its words were sealed with is gone.")) from None
     return said
 
 
@@ -164,7 +166,7 @@ def _hook(tenant: Tenant, said: dict[str, Any]) -> tuple[str, str]:
     except vault.Unreadable as why:
         raise NotSent("never", str(why)) from None
     if not url:
-        raise NotSent("never", gettext("The settings hold no address for it any more."))
+        raise NotSent("never", sentence("The settings hold no address for it any more."))
     return url, secret
 
 

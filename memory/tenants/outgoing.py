@@ -24,11 +24,12 @@ import orjson
 import requests
 from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
-from django.utils.translation import gettext
 from requests_hardened import Config, Manager
 from requests_hardened.ip_filter import InvalidIPAddress
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+from memory.sentences import sentence
 
 # Seconds for one read, and for a whole call: a receiver that drips bytes must not keep a worker.
 TIMEOUT: Final = 10
@@ -41,7 +42,6 @@ MOST_DOCUMENT: Final = 512 * 1024
 MOST_URL: Final = 2_000
 _LATER: Final = (408, 425, 429)
 _AGENT: Final = "team-memory"
-_ALLOW: Final = "The operator may allow it by TEAM_MEMORY_WEBHOOK_HOSTS."
 
 # never: it can't work as it stands. later: it was not taken, try again. unknown: it may have been taken.
 Kind = Literal["never", "later", "unknown"]
@@ -68,17 +68,19 @@ def check_url(url: str) -> None:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise InvalidAddress(gettext("This is no web address.")) from None
+        raise InvalidAddress(sentence("This is no web address.")) from None
     if len(url) > MOST_URL or not url.isprintable() or " " in url or not parts.hostname or port == 0:
         raise InvalidAddress(
-            gettext("A web address has a host, no spaces, and up to %(most_url)s characters.")
-            % {"most_url": format(MOST_URL, ",")}
+            sentence(
+                "A web address has a host, no spaces, and up to %(most_url)s characters.",
+                most_url=format(MOST_URL, ","),
+            )
         )
     if parts.username is not None or parts.password is not None:
-        raise InvalidAddress(gettext("Leave name and password out of the address."))
+        raise InvalidAddress(sentence("Leave name and password out of the address."))
     if parts.scheme != "https" and not (parts.scheme == "http" and is_listed(url)):
         raise InvalidAddress(
-            gettext("The address begins with https://. The operator may allow others: TEAM_MEMORY_WEBHOOK_HOSTS.")
+            sentence("The address begins with https://. The operator may allow others: TEAM_MEMORY_WEBHOOK_HOSTS.")
         )
 
 
@@ -113,9 +115,9 @@ def post_json(url: str, body: Any, *, message_id: str = "", secret: str = "") ->
             answer = session.post(url, data=raw, headers=headers, stream=True)
             said = answer.raw.read(MOST_ANSWER, decode_content=False)
         except InvalidIPAddress:
-            raise NotSent("never", f"{place(url)} is a private or loopback address. {_ALLOW}") from None
+            raise NotSent("never", _private(url)) from None
         except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema):
-            raise NotSent("never", gettext("This is no web address.")) from None
+            raise NotSent("never", sentence("This is no web address.")) from None
         except (requests.RequestException, OSError, ValueError) as why:
             raise _broken(url, why, wire) from None
     return _taken(url, answer, said)
@@ -138,9 +140,9 @@ def fetch_json(url: str, *, form: dict[str, str] | None = None, authorization: s
             answer = session.request(method, url, data=form, headers=headers, stream=True)
             said = answer.raw.read(MOST_DOCUMENT + 1, decode_content=False)
         except InvalidIPAddress:
-            raise NotSent("never", f"{place(url)} is a private or loopback address. {_ALLOW}") from None
+            raise NotSent("never", _private(url)) from None
         except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema):
-            raise NotSent("never", gettext("This is no web address.")) from None
+            raise NotSent("never", sentence("This is no web address.")) from None
         except (requests.RequestException, OSError, ValueError) as why:
             raise _broken(url, why, wire) from None
     _taken(url, answer, said)
@@ -149,8 +151,15 @@ def fetch_json(url: str, *, form: dict[str, str] | None = None, authorization: s
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        raise NotSent("never", gettext("%(url)s answered no JSON object.") % {"url": place(url)})
+        raise NotSent("never", sentence("%(where)s answered no JSON object.", where=place(url)))
     return document
+
+
+def _private(url: str) -> str:
+    return sentence(
+        "%(where)s is a private or loopback address. The operator may allow it by TEAM_MEMORY_WEBHOOK_HOSTS.",
+        where=place(url),
+    )
 
 
 def _taken(url: str, answer: requests.Response, said: bytes) -> int:
@@ -158,12 +167,15 @@ def _taken(url: str, answer: requests.Response, said: bytes) -> int:
     if 200 <= status < 300:
         return status
     words = "".join(char for char in said[:120].decode("utf-8", "replace") if char.isprintable())
-    told = f"{place(url)} answered {status}{f': {words}' if words else ''}"
+    told = sentence("%(where)s answered %(status)s", where=place(url), status=f"{status}: {words}" if words else status)
     if 300 <= status < 400:
         raise NotSent(
             "never",
-            gettext("%(url)s answered %(status)s, a redirect: type the address it leads to.")
-            % {"url": place(url), "status": status},
+            sentence(
+                "%(where)s answered %(status)s, a redirect: type the address it leads to.",
+                where=place(url),
+                status=status,
+            ),
         )
     if status in _LATER or status >= 500:
         raise NotSent("later", told, retry_after=_seconds(answer.headers.get("Retry-After", "")))
@@ -174,20 +186,24 @@ def _broken(url: str, why: Exception, wire: "_Wire") -> NotSent:
     if wire.is_open:
         late = isinstance(why, requests.Timeout) or wire.is_late
         seconds = wire.deadline if wire.is_late else wire.timeout
-        what = f"no answer within {seconds:g} s" if late else "the connection broke"
-        return NotSent("unknown", f"{place(url)}: {what} after it was sent.")
+        what = (
+            sentence("no answer within %(seconds)s s", seconds=f"{seconds:g}")
+            if late
+            else sentence("the connection broke")
+        )
+        return NotSent("unknown", sentence("%(where)s: %(what)s after it was sent.", where=place(url), what=what))
     if isinstance(why, requests.exceptions.SSLError):
-        return NotSent("later", f"{place(url)}: its certificate or its TLS can't be trusted.")
-    return NotSent("later", f"{place(url)} can't be reached: {_reason(why, wire)}.")
+        return NotSent("later", sentence("%(where)s: its certificate or its TLS can't be trusted.", where=place(url)))
+    return NotSent("later", sentence("%(where)s can't be reached: %(why)s.", where=place(url), why=_reason(why, wire)))
 
 
 def _reason(why: Exception, wire: "_Wire") -> str:
     if isinstance(why, requests.Timeout):
-        return f"no connection within {wire.timeout:g} s"
+        return sentence("no connection within %(seconds)s s", seconds=f"{wire.timeout:g}")
     text = str(why)
     if "resolve" in text:
-        return "nobody knows this name"
-    return "it refuses the connection" if "refused" in text else "the connection failed"
+        return sentence("nobody knows this name")
+    return sentence("it refuses the connection") if "refused" in text else sentence("the connection failed")
 
 
 def _seconds(text: str) -> float:
@@ -306,7 +322,7 @@ def send_mail(mail: Mail, *, before: Callable[[], None] = lambda: None) -> None:
     raises ends the sending. Raises NotSent.
     """
     if not has_mail():
-        raise NotSent("never", gettext("The operator named no SMTP server (TEAM_MEMORY_SMTP_URL)."))
+        raise NotSent("never", sentence("The operator named no SMTP server (TEAM_MEMORY_SMTP_URL)."))
     connection: Any = get_connection()
     try:
         connection.open()
@@ -318,7 +334,7 @@ def send_mail(mail: Mail, *, before: Callable[[], None] = lambda: None) -> None:
     except (OSError, smtplib.SMTPException) as why:
         raise _unmailed(why, is_taken=True) from None
     except ValueError:
-        raise NotSent("never", gettext("This is no address that mail can be sent to.")) from None
+        raise NotSent("never", sentence("This is no address that mail can be sent to.")) from None
     finally:
         with suppress(OSError, smtplib.SMTPException):
             connection.close()
@@ -336,7 +352,7 @@ def _message(mail: Mail, connection: Any) -> EmailMessage:
 
 def _unmailed(why: Exception, *, is_taken: bool) -> NotSent:
     """What an SMTP failure says. A code of the server is a clear no; silence after the text was handed over is none."""
-    where = f"The SMTP server {settings.EMAIL_HOST}"
+    where = sentence("The SMTP server %(host)s", host=settings.EMAIL_HOST)
     if isinstance(why, smtplib.SMTPRecipientsRefused):
         code, said = next(iter(why.recipients.values()))
         return _answered(where, code, said)
@@ -345,21 +361,27 @@ def _unmailed(why: Exception, *, is_taken: bool) -> NotSent:
         is_login = isinstance(why, smtplib.SMTPAuthenticationError)
         return _answered(where, 454 if is_login else why.smtp_code, why.smtp_error)
     if isinstance(why, smtplib.SMTPNotSupportedError):
-        return NotSent("later", f"{where} does not offer what TEAM_MEMORY_SMTP_URL asks for: {why}")
+        return NotSent(
+            "later",
+            sentence("%(where)s does not offer what TEAM_MEMORY_SMTP_URL asks for: %(why)s", where=where, why=why),
+        )
     if is_taken:
-        return NotSent("unknown", f"{where} fell silent after the mail was handed over.")
-    return NotSent("later", f"{where} can't be reached: {_plain(why)}.")
+        return NotSent("unknown", sentence("%(where)s fell silent after the mail was handed over.", where=where))
+    return NotSent("later", sentence("%(where)s can't be reached: %(why)s.", where=where, why=_plain(why)))
 
 
 def _answered(where: str, code: int, said: bytes | str) -> NotSent:
     words = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
     told = "".join(char for char in words[:160] if char.isprintable())
-    return NotSent("never" if code >= 500 else "later", f"{where} answered {code} {told}")
+    return NotSent(
+        "never" if code >= 500 else "later",
+        sentence("%(where)s answered %(status)s", where=where, status=f"{code} {told}"),
+    )
 
 
 def _plain(why: Exception) -> str:
     if isinstance(why, TimeoutError):
-        return f"no connection within {settings.EMAIL_TIMEOUT} s"
+        return sentence("no connection within %(seconds)s s", seconds=settings.EMAIL_TIMEOUT)
     if isinstance(why, ConnectionRefusedError):
-        return "it refuses the connection"
-    return "nobody knows this name" if isinstance(why, socket.gaierror) else type(why).__name__
+        return sentence("it refuses the connection")
+    return sentence("nobody knows this name") if isinstance(why, socket.gaierror) else type(why).__name__

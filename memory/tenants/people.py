@@ -130,7 +130,10 @@ def _insert(tenant: Tenant) -> None:
             tenant.save(force_insert=True)
     except IntegrityError:
         # Suspended ones are found by no name.
-        raise InvalidTeam(f"The team {tenant.slug!r} is suspended: manage.py resume_tenant {tenant.slug}") from None
+        raise InvalidTeam(
+            gettext("The team %(slug)s is suspended: manage.py resume_tenant %(slug_2)s")
+            % {"slug": f"{tenant.slug!r}", "slug_2": tenant.slug}
+        ) from None
 
 
 def first_owner(tenant: Tenant, email: str) -> Member:
@@ -240,11 +243,15 @@ def login_link_for(member: Member, *, by: Actor) -> str:
         raise Refused("member.manage")
     if member.user.is_operator:
         # It would open every team's door to whoever holds it.
-        raise InvalidMember(f"{member.user.email} runs this server: manage.py login_link {member.user.email}")
+        raise InvalidMember(
+            gettext("%(email)s runs this server: manage.py login_link %(email)s") % {"email": member.user.email}
+        )
     if len(teams_of(str(member.user_id))) > 1:
         raise InvalidMember(
-            f"{member.user.email} is in other teams too. Whoever runs the server makes a link: manage.py login_link"
-            f" {member.user.email}"
+            gettext(
+                "%(email)s is in other teams too. Whoever runs the server makes a link: manage.py login_link %(email)s"
+            )
+            % {"email": member.user.email}
         )
     return keys.make_login_link(member, by=by)
 

@@ -15,6 +15,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from memory.problems import Problem
+from memory.sentences import sentence
 
 MAX_DEPTH: Final = 64
 # A value costs microseconds wherever it is walked: ten million empty lists fit into 32 MB and held a worker for 20 s.
@@ -31,11 +32,13 @@ _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|([,\[{])', r
 
 
 def nested_too_deeply() -> Problem:
-    return Problem(400, "nested_too_deeply", f"JSON may be nested {MAX_DEPTH} levels deep, not more.")
+    return Problem(
+        400, "nested_too_deeply", sentence("JSON may be nested %(levels)s levels deep, not more.", levels=MAX_DEPTH)
+    )
 
 
 def _invalid_json(why: str) -> Problem:
-    return Problem(400, "invalid_json", f"The body is not JSON: {why[:200]}.")
+    return Problem(400, "invalid_json", sentence("The body is not JSON: %(why)s.", why=why[:200]))
 
 
 def strict_json(raw: bytes) -> Any:
@@ -115,7 +118,12 @@ def refuse_too_many_values(raw: bytes, most: int) -> None:
     for token in _TOKEN.finditer(raw):
         seen += token.lastindex is not None
         if seen > most:
-            raise Problem(400, "too_many_values", f"JSON may hold {most:,} values, not more.", limit=most)
+            raise Problem(
+                400,
+                "too_many_values",
+                sentence("JSON may hold %(most)s values, not more.", most=f"{most:,}"),
+                limit=most,
+            )
 
 
 def _shallow(raw: bytes, value: Any) -> Any:

@@ -24,6 +24,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.utils.dateparse import parse_datetime
 
+from memory.sentences import sentence
 from memory.tenants import outgoing
 from memory.tenants.oidc import LEEWAY, Claims, Failed, Unproven
 
@@ -224,48 +225,53 @@ def described(metadata: str) -> Provider:
     from onelogin.saml2.idp_metadata_parser import OneLogin_Saml2_IdPMetadataParser
 
     if len(metadata.encode()) > MOST_BYTES:
-        raise Unreadable("metadata", "This is longer than 256 KB. Paste the description of your provider alone.")
+        raise Unreadable(
+            "metadata", sentence("This is longer than 256 KB. Paste the description of your provider alone.")
+        )
     try:
         root = _parsed(metadata.strip().encode())
     except Unproven as why:
         raise Unreadable("metadata", str(why)) from None
     if root.tag != f"{{{_SPACES['md']}}}EntityDescriptor":
-        raise Unreadable("metadata", "This describes no provider: it begins with EntityDescriptor.")
+        raise Unreadable("metadata", sentence("This describes no provider: it begins with EntityDescriptor."))
     if root.xpath("//ds:X509Certificate[not(normalize-space())]", namespaces=_SPACES):
-        raise Unreadable("metadata", "A certificate in it is empty.")
+        raise Unreadable("metadata", sentence("A certificate in it is empty."))
     found = OneLogin_Saml2_IdPMetadataParser.parse(metadata.strip().encode(), required_sso_binding=_REDIRECT)
     theirs = found.get("idp", {})
     sso_url = theirs.get("singleSignOnService", {}).get("url", "")
     if not sso_url:
-        raise Unreadable("metadata", "It names no address for single sign-on by HTTP-Redirect.")
+        raise Unreadable("metadata", sentence("It names no address for single sign-on by HTTP-Redirect."))
     many = theirs.get("x509certMulti", {}).get("signing") or [theirs.get("x509cert", "")]
     wrapped = [f"-----BEGIN CERTIFICATE-----\n{one}\n-----END CERTIFICATE-----" for one in many if one]
     try:
         return checked_provider(theirs.get("entityId", ""), sso_url, "\n".join(wrapped))
     except Unreadable as why:
-        raise Unreadable("metadata", f"In it: {why}") from None
+        raise Unreadable("metadata", sentence("In it: %(why)s", why=why)) from None
 
 
 def checked_provider(issuer: str, sso_url: str, certificates: str) -> Provider:
     """The provider that was typed piece by piece. Raises Unreadable."""
     issuer, sso_url = issuer.strip(), sso_url.strip()
     if not issuer:
-        raise Unreadable("issuer", "Paste the provider's metadata above, or type its entity id.")
+        raise Unreadable("issuer", sentence("Paste the provider's metadata above, or type its entity id."))
     if len(issuer) > _MOST_ISSUER or not issuer.isprintable() or " " in issuer:
-        raise Unreadable("issuer", f"An entity id has no spaces, and up to {_MOST_ISSUER} characters.")
+        raise Unreadable(
+            "issuer",
+            sentence("An entity id has no spaces, and up to %(most_issuer)s characters.", most_issuer=_MOST_ISSUER),
+        )
     try:
         outgoing.check_url(sso_url)
     except outgoing.InvalidAddress as why:
         raise Unreadable("sso_url", str(why)) from None
     if "#" in sso_url:
-        raise Unreadable("sso_url", "An address for single sign-on has no #.")
+        raise Unreadable("sso_url", sentence("An address for single sign-on has no #."))
     provider = Provider(issuer, sso_url, _certificates(certificates))
     from onelogin.saml2.errors import OneLogin_Saml2_Error
 
     try:
         _settings(provider, Service("https://example.org/metadata/", "https://example.org/acs/"))
     except OneLogin_Saml2_Error as why:
-        raise Unreadable("sso_url", f"The address can't be used: {why}") from None
+        raise Unreadable("sso_url", sentence("The address can't be used: %(why)s", why=why)) from None
     return provider
 
 
@@ -278,16 +284,27 @@ def _certificates(typed: str) -> tuple[str, ...]:
     try:
         found = x509.load_pem_x509_certificates(typed.encode()) if bare else []
     except ValueError:
-        raise Unreadable("certificates", "This is no certificate: BEGIN and END CERTIFICATE are around one.") from None
+        raise Unreadable(
+            "certificates", sentence("This is no certificate: BEGIN and END CERTIFICATE are around one.")
+        ) from None
     for one in found:
         key = one.public_key()
         if isinstance(key, rsa.RSAPublicKey) and key.key_size < _LEAST_BITS:
-            raise Unreadable("certificates", f"A key of {key.key_size} bits is too short: {_LEAST_BITS} at least.")
+            raise Unreadable(
+                "certificates",
+                sentence(
+                    "A key of %(key_size)s bits is too short: %(least_bits)s at least.",
+                    key_size=key.key_size,
+                    least_bits=_LEAST_BITS,
+                ),
+            )
         if not isinstance(key, rsa.RSAPublicKey | ec.EllipticCurvePublicKey):
-            raise Unreadable("certificates", "The key of a certificate is RSA or of an elliptic curve.")
+            raise Unreadable("certificates", sentence("The key of a certificate is RSA or of an elliptic curve."))
     made = tuple(dict.fromkeys(one.public_bytes(serialization.Encoding.PEM).decode() for one in found))
     if not 1 <= len(made) <= MOST_CERTIFICATES:
-        raise Unreadable("certificates", "Give one certificate, or two while the provider changes from one to another.")
+        raise Unreadable(
+            "certificates", sentence("Give one certificate, or two while the provider changes from one to another.")
+        )
     return made
 
 
@@ -320,19 +337,22 @@ def checked(provider: Provider, service: Service, response: str) -> Answer:
     sent = _decoded(response)
     root = _parsed(sent)
     if root.tag != f"{{{_SAMLP}}}Response":
-        raise Unproven("The provider sent something else than a response.")
+        raise Unproven(sentence("The provider sent something else than a response."))
     if root.xpath("//saml:EncryptedAssertion", namespaces=_SPACES):
-        raise Unproven("The provider encrypts its assertion, which is not read here: turn that off for us there.")
+        raise Unproven(
+            sentence("The provider encrypts its assertion, which is not read here: turn that off for us there.")
+        )
     read = OneLogin_Saml2_Response(_settings(provider, service), base64.b64encode(sent))
     try:
         read.check_status()
     except OneLogin_Saml2_ValidationError as why:
         # Nobody signs a no. What it says in words is left out: whoever posts it would write on our page.
-        raise Failed(f"Your provider did not let you in: {str(why).partition(' -> ')[0][:100]}") from None
+        said = str(why).partition(" -> ")[0][:100]
+        raise Failed(sentence("Your provider did not let you in: %(said)s", said=said)) from None
     # From here on the tree that the package read: what it finds signed is what we read.
     assertion = _assertion(read.document)
     if not read.is_valid(_here(service)):
-        raise Unproven(f"The provider's answer does not hold: {_short(read.get_error())}")
+        raise Unproven(sentence("The provider's answer does not hold: %(why)s", why=_short(read.get_error())))
     _hold(read.document, assertion, provider, service)
     return Answer(
         claims=_claims(assertion, provider),
@@ -350,9 +370,9 @@ def _decoded(response: str) -> bytes:
     try:
         sent = base64.b64decode("".join(response.split()), validate=True)
     except (binascii.Error, ValueError):
-        raise Unproven("The provider's answer can't be read: it is not base64.") from None
+        raise Unproven(sentence("The provider's answer can't be read: it is not base64.")) from None
     if not 0 < len(sent) <= MOST_BYTES:
-        raise Unproven("The provider's answer is empty or longer than 256 KB.")
+        raise Unproven(sentence("The provider's answer is empty or longer than 256 KB."))
     return sent
 
 
@@ -368,10 +388,10 @@ def _parsed(sent: bytes) -> Any:
     try:
         root = fromstring(sent, parser=parser, forbid_dtd=True, forbid_entities=True)
     except (etree.LxmlError, ValueError) as why:
-        raise Unproven(f"This XML is not taken: {_short(why) or type(why).__name__}") from None
+        raise Unproven(sentence("This XML is not taken: %(why)s", why=_short(why) or type(why).__name__)) from None
     is_description = root.tag.startswith(f"{{{_SPACES['md']}}}")
     if not is_description and root.getroottree().xpath("//comment() | //processing-instruction()"):
-        raise Unproven("The provider's answer has comments in it, which no signature covers.")
+        raise Unproven(sentence("The provider's answer has comments in it, which no signature covers."))
     return root
 
 
@@ -379,19 +399,19 @@ def _assertion(document: Any) -> Any:
     """The one assertion of a response, signed as a whole and by itself, whatever else is signed."""
     names = [value for one in document.iter() for name, value in one.attrib.items() if name.lower() == "id"]
     if len(names) != len(set(names)):
-        raise Unproven("Two parts of the provider's answer have one name.")
+        raise Unproven(sentence("Two parts of the provider's answer have one name."))
     if len(document.xpath("//saml:Assertion", namespaces=_SPACES)) != 1:
-        raise Unproven("The provider's answer has not one assertion.")
+        raise Unproven(sentence("The provider's answer has not one assertion."))
     found = document.findall(f"{{{_SAML}}}Assertion")
     if len(found) != 1:
-        raise Unproven("The assertion does not stand where it has to.")
+        raise Unproven(sentence("The assertion does not stand where it has to."))
     whole = _signatures(document, document)
     if len(_signatures(document, found[0])) != 1:
-        raise Unproven("The provider does not sign the assertion itself. Turn that on for us there.")
+        raise Unproven(sentence("The provider does not sign the assertion itself. Turn that on for us there."))
     if len(document.xpath("//ds:Signature", namespaces=_SPACES)) != 1 + len(whole) or len(whole) > 1:
-        raise Unproven("Something else than the answer and its assertion is signed.")
+        raise Unproven(sentence("Something else than the answer and its assertion is signed."))
     if document.xpath("//ds:Object", namespaces=_SPACES):
-        raise Unproven("A signature carries something with it.")
+        raise Unproven(sentence("A signature carries something with it."))
     return found[0]
 
 
@@ -401,7 +421,7 @@ def _signatures(document: Any, signed: Any) -> list[Any]:
     for one in found:
         references = one.xpath(".//ds:Reference", namespaces=_SPACES)
         if len(references) != 1 or references[0].get("URI") != f"#{signed.get('ID')}":
-            raise Unproven("A signature is of something else than the part that it stands in.")
+            raise Unproven(sentence("A signature is of something else than the part that it stands in."))
         for path, allowed in (
             ("ds:SignedInfo/ds:SignatureMethod", _SIGNATURES),
             (".//ds:DigestMethod", _DIGESTS),
@@ -411,7 +431,9 @@ def _signatures(document: Any, signed: Any) -> list[Any]:
             wrong = [node.get("Algorithm") for node in one.xpath(path, namespaces=_SPACES)]
             wrong = [name for name in wrong if name not in allowed]
             if wrong:
-                raise Unproven(f"The provider signs by {_short(wrong[0])}, which is not taken.")
+                raise Unproven(
+                    sentence("The provider signs by %(algorithm)s, which is not taken.", algorithm=_short(wrong[0]))
+                )
     return found
 
 
@@ -432,23 +454,23 @@ def _hold(document: Any, assertion: Any, provider: Provider, service: Service) -
     for part in (document, assertion):
         for issuer in part.findall("saml:Issuer", namespaces=_SPACES):
             if _text(issuer) != provider.issuer:
-                raise Unproven("The answer came from another provider than the one that was asked.")
+                raise Unproven(sentence("The answer came from another provider than the one that was asked."))
     if document.get("Destination", service.acs) != service.acs:
-        raise Unproven("The provider's answer is for another address (Destination).")
+        raise Unproven(sentence("The provider's answer is for another address (Destination)."))
     if not document.get("InResponseTo"):
-        raise Unproven("The provider's answer was not asked for here. Begin the login on our page.")
+        raise Unproven(sentence("The provider's answer was not asked for here. Begin the login on our page."))
     [conditions] = assertion.findall("saml:Conditions", namespaces=_SPACES)
     now = time.time()
     if conditions.get("NotBefore") and _at(conditions.get("NotBefore")) > now + LEEWAY:
-        raise Unproven("The provider's answer is from the future. Check the clocks.")
+        raise Unproven(sentence("The provider's answer is from the future. Check the clocks."))
     if conditions.get("NotOnOrAfter") and _at(conditions.get("NotOnOrAfter")) + LEEWAY <= now:
-        raise Unproven("The provider's answer is too old. Try again.")
+        raise Unproven(sentence("The provider's answer is too old. Try again."))
     audiences = [
         [_text(name) for name in one.findall("saml:Audience", namespaces=_SPACES)]
         for one in conditions.findall("saml:AudienceRestriction", namespaces=_SPACES)
     ]
     if not audiences or not all(service.entity_id in names for names in audiences):
-        raise Unproven("The provider's answer is for somebody else (audience).")
+        raise Unproven(sentence("The provider's answer is for somebody else (audience)."))
 
 
 def _bearer(document: Any, assertion: Any, service: Service) -> float:
@@ -465,20 +487,24 @@ def _bearer(document: Any, assertion: Any, service: Service) -> float:
         until = _at(found.get("NotOnOrAfter"))
         if until + LEEWAY > now:
             return until
-    raise Unproven("The provider's answer is not for this address, this question or this time (SubjectConfirmation).")
+    raise Unproven(
+        sentence("The provider's answer is not for this address, this question or this time (SubjectConfirmation).")
+    )
 
 
 def _claims(assertion: Any, provider: Provider) -> Claims:
     names = assertion.findall("saml:Subject/saml:NameID", namespaces=_SPACES)
     if len(names) != 1:
-        raise Unproven("The provider gave no name (NameID).")
+        raise Unproven(sentence("The provider gave no name (NameID)."))
     subject, form = _text(names[0]), names[0].get("Format", _ANY_NAME)
     if not 0 < len(subject) <= 255:
-        raise Unproven("The provider gave no usable name (NameID).")
+        raise Unproven(sentence("The provider gave no usable name (NameID)."))
     if form in _NO_NAMES:
-        raise Unproven("The provider gives another name at each login. Choose a persistent NameID for us there.")
+        raise Unproven(
+            sentence("The provider gives another name at each login. Choose a persistent NameID for us there.")
+        )
     if names[0].get("NameQualifier", provider.issuer) != provider.issuer:
-        raise Unproven("The provider's name for the person is another provider's (NameQualifier).")
+        raise Unproven(sentence("The provider's name for the person is another provider's (NameQualifier)."))
     told = _attributes(assertion)
     emails = {one.lower() for name in _EMAILS for one in told.get(name, [])}
     if not emails and form == _EMAIL_NAME:
@@ -501,7 +527,7 @@ def _asked_at(assertion: Any) -> float:
     found = assertion.findall("saml:AuthnStatement", namespaces=_SPACES)
     latest = max((_at(one.get("AuthnInstant", "")) for one in found), default=0.0)
     if latest > time.time() + LEEWAY:
-        raise Unproven("The provider's answer is from the future. Check the clocks.")
+        raise Unproven(sentence("The provider's answer is from the future. Check the clocks."))
     return latest
 
 
@@ -524,7 +550,7 @@ def _is_address(email: str) -> bool:
 
 def _text(node: Any) -> str:
     if len(node):
-        raise Unproven("The provider's answer has something inside a name.")
+        raise Unproven(sentence("The provider's answer has something inside a name."))
     return (node.text or "").strip()
 
 
@@ -535,5 +561,5 @@ def _at(written: str) -> float:
     except ValueError:
         found = None
     if found is None or found.tzinfo is None:
-        raise Unproven(f"The provider names a time that is none: {_short(written)}")
+        raise Unproven(sentence("The provider names a time that is none: %(time)s", time=_short(written)))
     return found.timestamp()

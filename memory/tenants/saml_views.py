@@ -14,6 +14,7 @@ from django.utils.translation import gettext
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from memory.sentences import retold, sentence
 from memory.tenants import arrivals, entry, oidc, saml, sign_on
 from memory.tenants.access import TenantRequest, needs, public
 from memory.tenants.forms import SamlForm
@@ -27,8 +28,10 @@ _MOST_TRIPS: Final = 5
 _LIFE: Final = 600
 # The answer in base64, percent signs of the form and all.
 _MOST_POSTED: Final = 2 * saml.MOST_BYTES
-_TOO_OFTEN: Final = "Too many answers from where you are did not hold. Try again in 15 minutes."
-_NOT_INSTALLED: Final = f"SAML is not installed on this server: whoever runs it does that by {saml.INSTALL}."
+_TOO_OFTEN: Final = sentence("Too many answers from where you are did not hold. Try again in 15 minutes.")
+_NOT_INSTALLED: Final = sentence(
+    "SAML is not installed on this server: whoever runs it does that by %(install)s.", install=saml.INSTALL
+)
 
 
 def _provider(door: sign_on.Door | None) -> saml.Provider | None:
@@ -74,7 +77,7 @@ def saml_acs(request: HttpRequest, slug: str) -> HttpResponse:
     posted proves itself by its signature, and is of use only to the browser that asked.
     """
     if int(request.META.get("CONTENT_LENGTH") or 0) > _MOST_POSTED:
-        return failed(request, None, "That is more than a provider sends.", status=413)
+        return failed(request, None, sentence("That is more than a provider sends."), status=413)
     door = sign_on.door(slug)
     provider = _provider(door)
     if door is None or provider is None:
@@ -111,7 +114,7 @@ def saml_finish(request: HttpRequest, slug: str) -> HttpResponse:
     trip, claims = taken
     request.session[_TRIPS] = {name: one for name, one in request.session[_TRIPS].items() if name != trip.id}
     if trip.is_proof and (claims.auth_time or 0.0) < trip.at - oidc.LEEWAY:
-        return unproven(request, door, "The provider did not ask who is there. Nothing was changed.")
+        return unproven(request, door, sentence("The provider did not ask who is there. Nothing was changed."))
     return let_in(request, door, claims, next_page=trip.next, is_proof=trip.is_proof)
 
 
@@ -160,6 +163,6 @@ def _saved(request: TenantRequest, form: SamlForm) -> bool:
         wanted = sign_on.Wanted("", "", "", typed["domains"], typed["role"], typed["is_required"], provider)
         sign_on.save(request.tenant, wanted, signed_on_at=came.at if came else 0.0, by=request.actor)
     except (saml.Unreadable, sign_on.Invalid) as why:
-        form.add_error(why.field, str(why))
+        form.add_error(why.field, retold(why))
         return False
     return True

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext
 
+from memory.sentences import retold
 from memory.tenants import audit, invitations, oidc, outgoing, people, rls, saml, vault
 from memory.tenants.access import Actor, member_actor, require
 from memory.tenants.models import Arrival, Identity, Invitation, Member, Role, SignOn, Tenant, User
@@ -186,7 +187,7 @@ def _check_client(wanted: Wanted, row: SignOn | None) -> None:
     try:
         outgoing.check_url(wanted.issuer)
     except outgoing.InvalidAddress as why:
-        raise Invalid("issuer", str(why)) from None
+        raise Invalid("issuer", retold(why)) from None
     if "?" in wanted.issuer or "#" in wanted.issuer:
         raise Invalid("issuer", gettext("An issuer has no ? and no #."))
     if (row is None or not row.secret) and not wanted.secret:

@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from memory.sentences import retold, sentence
 from memory.tenants import entry, oidc, saml, sign_on
 from memory.tenants.access import TenantRequest, needs, public
 from memory.tenants.forms import SignOnForm
@@ -22,7 +23,7 @@ from memory.tenants.proof import enter_by_sign_on, recently, say_again
 _TRIPS: Final = "sign_on_trips"
 _MOST_TRIPS: Final = 5
 _LIFE: Final = 600
-BEGUN_ELSEWHERE: Final = (
+BEGUN_ELSEWHERE: Final = sentence(
     "This login was begun in another browser, under another address of this server, or over ten minutes ago."
 )
 
@@ -35,8 +36,8 @@ def sso(request: HttpRequest) -> HttpResponse:
     if not slug:
         return render(request, "tenants/sso.html", {})
     if sign_on.door(slug) is None:
-        problem = "There is no such team, or it has no single sign-on."
-        return render(request, "tenants/sso.html", {"problem": problem, "typed": slug[:60]}, status=404)
+        problem = sentence("There is no such team, or it has no single sign-on.")
+        return render(request, "tenants/sso.html", {"problem": retold(problem), "typed": slug[:60]}, status=404)
     return redirect("sso_team", slug)
 
 
@@ -83,7 +84,9 @@ def sso_callback(request: HttpRequest, slug: str) -> HttpResponse:
         return failed(request, door, BEGUN_ELSEWHERE, status=400)
     if "code" not in request.GET:
         said = request.GET.get("error", "nothing")[:100]
-        return failed(request, door, f"Your provider did not let you in: it says {said}.", status=403)
+        return failed(
+            request, door, sentence("Your provider did not let you in: it says %(said)s.", said=said), status=403
+        )
     try:
         claims = oidc.who(door.leads_to, trip, code=request.GET["code"], issuer=request.GET.get("iss", ""))
     except oidc.Unproven as why:
@@ -102,7 +105,9 @@ def let_in(
     except sign_on.NotLetIn as why:
         return failed(request, door, str(why), status=403)
     if is_proof and request.user != member.user:
-        return failed(request, door, "The provider knows you as somebody else. Nothing was changed.", status=403)
+        return failed(
+            request, door, sentence("The provider knows you as somebody else. Nothing was changed."), status=403
+        )
     proved_at = claims.auth_time if claims.auth_time is not None else time.time() if is_proof else 0.0
     enter_by_sign_on(request, member.user, door.tenant_pk, proved_at=min(proved_at, time.time()))
     if is_proof:
@@ -134,7 +139,7 @@ def _trip(request: HttpRequest, slug: str) -> oidc.Asked | None:
 
 def failed(request: HttpRequest, door: sign_on.Door | None, why: str, *, status: int) -> HttpResponse:
     """The page that says why somebody is not in."""
-    return render(request, "tenants/sso_failed.html", {"door": door, "why": why}, status=status)
+    return render(request, "tenants/sso_failed.html", {"door": door, "why": retold(why)}, status=status)
 
 
 @require_http_methods(["GET", "POST"])
@@ -152,7 +157,7 @@ def sign_on_page(request: TenantRequest, slug: str) -> HttpResponse:
         try:
             sign_on.save(request.tenant, wanted, signed_on_at=came.at if came else 0.0, by=request.actor)
         except sign_on.Invalid as why:
-            form.add_error(why.field, str(why))
+            form.add_error(why.field, retold(why))
         else:
             messages.success(request, gettext("Saved. Try it, before you tell others."))
             return redirect("sign_on", slug)

@@ -6,6 +6,8 @@ import hashlib
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 
+from memory.sentences import sentence
+
 
 class Unreadable(Exception):
     """The secret was sealed under a key that is gone: enter it again on the settings page."""
@@ -21,7 +23,9 @@ def opened(kept: bytes) -> str:
     try:
         return _keys().decrypt(kept).decode()
     except InvalidToken:
-        raise Unreadable("Enter the secret again on the settings page: the key it was sealed with is gone.") from None
+        raise Unreadable(
+            sentence("Enter the secret again on the settings page: the key it was sealed with is gone.")
+        ) from None
 
 
 def resealed(kept: bytes) -> bytes:

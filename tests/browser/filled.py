@@ -10,16 +10,18 @@ from urllib.parse import urlsplit
 from tests import database
 
 SESSIONS = database.ROOT / "tests" / "data" / "sessions"
+# Two sessions instead of sixty: every page has something to show, in a tenth of the time.
+EXCERPT = SESSIONS / "attio-excerpt.jsonl.gz"
 
 
-def fill() -> dict[str, Any]:
+def fill(sessions: Path = SESSIONS) -> dict[str, Any]:
     """A team with its history, a dream's proposals, some of them decided, and a session that was told."""
     from django.core.management import call_command
 
     from tests.conftest import new_agent, new_team
 
     acme, people = new_team("acme", alice="owner", bob="reviewer")
-    call_command("import_sessions", str(SESSIONS), tenant="acme", handle="alice")
+    call_command("import_sessions", str(sessions), tenant="acme", handle="alice")
     call_command("dream", tenant="acme")
     agent = new_agent(people["alice"])
     decide(acme, people["bob"])
@@ -45,7 +47,7 @@ def decide(acme: Any, bob: Any) -> None:
         if len(waiting) > 2:
             review.reject(waiting[-1], by=actor, reason="This was only true for one branch.")
     made.rewritten(revision.note, bob, revision.text.rstrip() + "\n\nAsk Bob before you change this.\n")
-    changed = revision.text.replace("test", "check")
+    changed = revision.text.replace("test", "check").replace("\n- ", "\n- Its check of types takes a minute.\n- ", 1)
     made.proposal(acme, path=revision.note.path, text=changed, reason="The script was renamed")
 
 

@@ -69,7 +69,7 @@ def test_the_table_gives_each_tool_its_reasons(logged_in: Any, used: Any, vera: 
     assert lines[("read_file", "tool")].figures["hit_rate"] == 0.5
     assert lines[("read_file", "tool")].gain.net_ms > 0
     assert "3 watched: 2 would be hits, 1 stale" in said and "1 went past: no policy" in said
-    assert "1 went past: side effects" in said and "1 missed: the guard: antonym" in said
+    assert "1 went past: side effects" in said and "1 missed: the guard: opposite words" in said
     assert "Write its policy" not in said, "who may not change anything is offered nothing"
 
 
@@ -295,7 +295,7 @@ def test_pairs_are_marked_and_their_labels_draw_the_curve(
 ) -> None:
     browser = logged_in(alice)
     said = text(browser.get(at("similar/")))
-    assert "How to disable debug logs?" in said and 'data-key="s"' in said and "Guard: antonym" in said
+    assert "How to disable debug logs?" in said and 'data-key="s"' in said and "Guard: opposite words" in said
     here = at(f"similar/{used['pair']}/")
     assert browser.post(here, {"verdict": "maybe"}).status_code == 422
     assert browser.post(here, {"verdict": "different"}).status_code == 302

@@ -133,7 +133,7 @@ def test_each_comparison_is_logged_with_its_best_score(
         assert rows[:3] == [("no_question", "", None), ("served", first, True), ("guard_antonym", first, True)]
         assert rows[-1][0] in ("below_threshold", "guard_number") and pairs.waiting(acme).count() == 1
     said = logged_in(vera).get(f"/t/acme/caches/similar/?tool={TOOL}").content.decode()
-    assert "What became of questions" in said and "the guard: antonym" in said and "1974" in said
+    assert "What became of questions" in said and "the guard: opposite words" in said and "1974" in said
     with bound(acme):
         Decision.objects.update(at=timezone.now() - timedelta(days=31))
         clean(acme)

@@ -61,7 +61,7 @@ def test_an_end_stays_until_it_is_taken_away_and_then_agents_are_told_no_more(
     assert fresh(note).expires_at == datetime(day.year, day.month, day.day, 23, 59, 59, 999999, UTC)
     assert not fresh(note).is_pinned and api(agent).get(f"notes/{note.public_id}").status_code == 200
     browser.post(url(note, "keep/"), {"until": "2020-01-31"})
-    assert "Its time is over since 2020-01-31" in browser.get(url(note)).content.decode()
+    assert "Its time is over since 31 Jan 2020" in browser.get(url(note)).content.decode()
     assert "Over" in browser.get("/t/acme/notes/").content.decode()
     assert api(agent).get(f"notes/{note.public_id}").status_code == 404
     browser.post(url(note, "keep/"), {})

@@ -8,6 +8,7 @@ from django.utils.translation import gettext
 from memory.graph.summaries.line import one_line, text_of
 from memory.graph.webhooks.taken import Taken, Unreadable, moment, name
 from memory.problems import Problem
+from memory.sentences import sentence
 from memory.tenants.rest import fast_json
 
 FIELDS: Final = ("external_id", "thread", "title", "summary", "occurred_at")
@@ -75,8 +76,9 @@ def take(headers: Mapping[str, str], raw: bytes, *, source: str, field_map: Mapp
     external_id = name(text_of(found.get("external_id"))) or None
     if "thread" in field_map and not thread and external_id is None:
         raise Unreadable(
-            gettext("There is nothing at %(field_map)s, which the map calls the thread.")
-            % {"field_map": field_map["thread"]}
+            sentence(
+                "There is nothing at %(field_map)s, which the map calls the thread.", field_map=field_map["thread"]
+            )
         )
     return Taken(
         event="",
@@ -92,7 +94,7 @@ def take(headers: Mapping[str, str], raw: bytes, *, source: str, field_map: Mapp
 
 def _value(raw: bytes, media_type: str, is_needed: bool) -> Any:
     if not raw.strip():
-        raise Unreadable(gettext("The body is empty."))
+        raise Unreadable(sentence("The body is empty."))
     try:
         value, _ = fast_json(raw)
     except Problem as problem:
@@ -100,5 +102,5 @@ def _value(raw: bytes, media_type: str, is_needed: bool) -> Any:
             raise Unreadable(problem.detail) from None
         return None
     if value is None or value in ({}, [], ""):
-        raise Unreadable(gettext("The body says nothing."))
+        raise Unreadable(sentence("The body says nothing."))
     return value

@@ -18,6 +18,7 @@ from memory.graph.summaries.github import kind_of
 from memory.graph.summaries.line import at, word
 from memory.graph.webhooks.taken import MAX_MARK, Marks, Taken, Unreadable, moment, name, title_of
 from memory.problems import Problem
+from memory.sentences import sentence
 from memory.tenants.rest import fast_json, refuse_too_many_values
 
 Body = dict[str, Any]
@@ -48,7 +49,7 @@ def json_of(content_type: str, raw: bytes) -> bytes:
         return raw
     fields = parse_qs(raw.decode("utf-8", "replace"), max_num_fields=100)
     if "payload" not in fields:
-        raise Unreadable("The form has no field payload. Set the webhook's content type to application/json.")
+        raise Unreadable(sentence("The form has no field payload. Set the webhook's content type to application/json."))
     return fields["payload"][0].encode("utf-8", "surrogatepass")
 
 
@@ -59,7 +60,7 @@ def object_of(payload: bytes) -> Body:
     except Problem as problem:
         raise Unreadable(problem.detail) from None
     if not isinstance(body, dict) or not body:
-        raise Unreadable("The body is a JSON object, as the sender's documentation shows it.")
+        raise Unreadable(sentence("The body is a JSON object, as the sender's documentation shows it."))
     return body
 
 

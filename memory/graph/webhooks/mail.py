@@ -12,6 +12,7 @@ from typing import Final
 from memory.graph.summaries.line import one_line
 from memory.graph.summaries.mail import head_of, header
 from memory.graph.webhooks.taken import MAX_MARK, Marks, Taken, Unreadable, name
+from memory.sentences import sentence
 
 _ID: Final = re.compile(r"<\s*([^<>\s]{3,250})\s*>")
 _REPLY: Final = re.compile(
@@ -25,7 +26,7 @@ def take(headers: Mapping[str, str], raw: bytes) -> Taken:
     message = BytesParser(policy=compat32).parsebytes(head_of(raw), headersonly=True)
     if not message.keys() or not (message.get("From") or message.get("Message-ID") or message.get("Subject")):
         raise Unreadable(
-            "The body is a mail as it was sent (RFC 5322): header lines such as From and Subject, then text."
+            sentence("The body is a mail as it was sent (RFC 5322): header lines such as From and Subject, then text.")
         )
     own = _ids(message, "Message-ID")[:1]
     before = _references(message)

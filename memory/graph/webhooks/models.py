@@ -3,6 +3,7 @@
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 
 from memory import ids
 from memory.tenants.models import Tenant, TenantOwned
@@ -19,8 +20,8 @@ class Endpoint(TenantOwned):
         GITHUB = "github", "GitHub"
         GITLAB = "gitlab", "GitLab"
         SLACK = "slack", "Slack"
-        MAIL = "mail", "Mail"
-        GENERIC = "generic", "Any other"
+        MAIL = "mail", gettext_lazy("Mail")
+        GENERIC = "generic", gettext_lazy("Any other")
 
     tenant = models.ForeignKey(Tenant, models.CASCADE, db_constraint=False, db_index=False, related_name="endpoints")
     public_id = models.CharField(max_length=100, default=endpoint_id)

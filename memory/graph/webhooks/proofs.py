@@ -12,6 +12,7 @@ from typing import Any, Final
 from django.utils.translation import gettext
 
 from memory.graph.webhooks.secrets import digest
+from memory.sentences import sentence
 
 # A signed call may be this old: long enough for a slow way, too short to be worth stealing.
 CLOCK_SECONDS: Final = 300
@@ -91,15 +92,17 @@ def _check_hmac(proof: Proof, secrets: Sequence[str | bytes], headers: Headers, 
     if not shown:
         if proof.header == GITHUB.header and "X-Hub-Signature" in headers:
             raise Unproven(
-                "weak_signature", gettext("Only X-Hub-Signature (SHA-1) was sent. Send X-Hub-Signature-256.")
+                "weak_signature", sentence("Only X-Hub-Signature (SHA-1) was sent. Send X-Hub-Signature-256.")
             )
         raise Unproven(
             "no_signature",
-            gettext("The header %(header)s is missing. Set the endpoint's secret at the sender.")
-            % {"header": proof.header},
+            sentence("The header %(header)s is missing. Set the endpoint's secret at the sender.", header=proof.header),
         )
     if not shown.startswith(proof.prefix):
-        raise Unproven("wrong_signature", f"{proof.header} must begin with {proof.prefix}")
+        raise Unproven(
+            "wrong_signature",
+            sentence("%(header)s must begin with %(prefix)s", header=proof.header, prefix=proof.prefix),
+        )
     given = _bytes(shown.removeprefix(proof.prefix), proof.encoding)
     _one_of(given, [_hmac(_key(secret), raw, proof.algorithm) for secret in secrets], proof.header)
 
@@ -109,11 +112,12 @@ def _check_token(proof: Proof, digests: Sequence[str | bytes], headers: Headers)
     if not shown:
         raise Unproven(
             "no_token",
-            gettext("The header %(header)s is missing. Set the endpoint's secret at the sender.")
-            % {"header": proof.header},
+            sentence("The header %(header)s is missing. Set the endpoint's secret at the sender.", header=proof.header),
         )
     if not shown.lower().startswith(proof.prefix.lower()):
-        raise Unproven("wrong_token", f"{proof.header} must begin with {proof.prefix}")
+        raise Unproven(
+            "wrong_token", sentence("%(header)s must begin with %(prefix)s", header=proof.header, prefix=proof.prefix)
+        )
     given = digest(shown[len(proof.prefix) :].strip())
     _one_of(given, [_key(one) for one in digests], proof.header)
 
@@ -121,7 +125,7 @@ def _check_token(proof: Proof, digests: Sequence[str | bytes], headers: Headers)
 def _check_slack(secrets: Sequence[str | bytes], headers: Headers, raw: bytes, now: float) -> None:
     stamp, shown = headers.get("X-Slack-Request-Timestamp", ""), headers.get("X-Slack-Signature", "").strip()
     if not stamp or not shown:
-        raise Unproven("no_signature", gettext("X-Slack-Signature and X-Slack-Request-Timestamp are needed."))
+        raise Unproven("no_signature", sentence("X-Slack-Signature and X-Slack-Request-Timestamp are needed."))
     _fresh(stamp, now)
     signed = b"v0:" + stamp.strip().encode() + b":" + raw
     given = _bytes(shown.removeprefix("v0="), "hex") if shown.startswith("v0=") else b""
@@ -131,7 +135,7 @@ def _check_slack(secrets: Sequence[str | bytes], headers: Headers, raw: bytes, n
 def _check_standard(secrets: Sequence[str | bytes], headers: Headers, raw: bytes, now: float) -> None:
     said = [headers.get(f"webhook-{name}", "").strip() for name in ("id", "timestamp", "signature")]
     if not all(said):
-        raise Unproven("no_signature", "webhook-id, webhook-timestamp and webhook-signature are needed.")
+        raise Unproven("no_signature", sentence("webhook-id, webhook-timestamp and webhook-signature are needed."))
     _fresh(said[1], now)
     signed = f"{said[0]}.{said[1]}.".encode("utf-8", "replace") + raw
     right = [_hmac(_standard_key(secret), signed, "sha256") for secret in secrets]
@@ -139,7 +143,9 @@ def _check_standard(secrets: Sequence[str | bytes], headers: Headers, raw: bytes
     # Every pair is compared, so that the time does not tell which one was near.
     fits = [hmac.compare_digest(one, other) for one in shown for other in right]
     if not any(fits):
-        raise Unproven("wrong_signature", "webhook-signature does not fit the body and the endpoint's secret.")
+        raise Unproven(
+            "wrong_signature", sentence("webhook-signature does not fit the body and the endpoint's secret.")
+        )
 
 
 def _one_of(given: bytes, right: Sequence[bytes], header: str) -> None:
@@ -147,7 +153,7 @@ def _one_of(given: bytes, right: Sequence[bytes], header: str) -> None:
     if not any(fits):
         raise Unproven(
             "wrong_signature",
-            gettext("%(header)s does not fit the body and the endpoint's secret.") % {"header": header},
+            sentence("%(header)s does not fit the body and the endpoint's secret.", header=header),
         )
 
 
@@ -156,8 +162,10 @@ def _fresh(stamp: str, now: float) -> None:
     if not (text.isascii() and text.isdigit() and len(text) < 12) or abs(now - int(text)) > CLOCK_SECONDS:
         raise Unproven(
             "stale",
-            gettext("The call's time is more than %(clock_seconds)s minutes from the server's clock.")
-            % {"clock_seconds": CLOCK_SECONDS // 60},
+            sentence(
+                "The call's time is more than %(clock_seconds)s minutes from the server's clock.",
+                clock_seconds=CLOCK_SECONDS // 60,
+            ),
         )
 
 

@@ -15,6 +15,7 @@ from memory.graph.webhooks import generic, github, gitlab, mail, marks, proofs, 
 from memory.graph.webhooks.models import Delivery, Endpoint
 from memory.graph.webhooks.taken import Taken, Unreadable
 from memory.problems import Problem
+from memory.sentences import sentence
 from memory.tenants import rls
 from memory.tenants.models import Tenant
 from memory.tenants.races import persistently
@@ -44,7 +45,9 @@ class Outcome:
 
 def no_endpoint() -> Problem:
     """One answer for an address nobody has, another team's kind, and a team that is suspended."""
-    return Problem(404, "not_found", "There is no such webhook endpoint. Copy its address from the endpoint's page.")
+    return Problem(
+        404, "not_found", sentence("There is no such webhook endpoint. Copy its address from the endpoint's page.")
+    )
 
 
 def whose(endpoint_id: str, kind: str) -> Endpoint:
@@ -66,7 +69,9 @@ def receive(endpoint: Endpoint, call: Call) -> Outcome:
     try:
         prove(endpoint, call)
         if endpoint.paused_at is not None:
-            raise Problem(403, "paused", "This endpoint is paused. Resume it on its page, then send the call again.")
+            raise Problem(
+                403, "paused", sentence("This endpoint is paused. Resume it on its page, then send the call again.")
+            )
         ignored = _ignored(endpoint, call)
         if ignored is not None:
             return ignored
@@ -82,7 +87,7 @@ def prove(endpoint: Endpoint, call: Call) -> None:
         kept = endpoints.secrets_of(endpoint)
         proofs.check(endpoints.proof_of(endpoint), kept, call.headers, call.raw, now=time.time())
     except secrets.Unreadable:
-        detail = (
+        detail = sentence(
             "The endpoint's secret can't be read: the server's secret key was changed. Give the endpoint a new secret."
         )
         raise Problem(503, "secret_unreadable", detail) from None
@@ -99,7 +104,7 @@ def taken(endpoint: Endpoint, call: Call) -> Taken:
     except Unreadable as why:
         raise Problem(400, "unreadable", str(why)) from None
     except ValueError:
-        raise Problem(400, "unreadable", "The body can't be read as what its Content-Type says.") from None
+        raise Problem(400, "unreadable", sentence("The body can't be read as what its Content-Type says.")) from None
 
 
 def refused(endpoint: Endpoint, call: Call, problem: Problem) -> None:
@@ -121,7 +126,7 @@ def _ignored(endpoint: Endpoint, call: Call) -> Outcome | None:
     if said is None:
         return None
     note = _note(endpoint, call, Delivery.Status.IGNORED)
-    note.detail = "Only tried whether the address works."
+    note.detail = sentence("Only tried whether the address works.")
     with rls.tenant_scope(str(endpoint.tenant_id)):
         endpoints.delivered(endpoint, note)
     return Outcome("ignored", said)

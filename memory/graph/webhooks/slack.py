@@ -8,6 +8,7 @@ from memory.graph.summaries import chat
 from memory.graph.summaries.line import at, one_line, word
 from memory.graph.webhooks.github import object_of
 from memory.graph.webhooks.taken import Taken, Unreadable, moment, name
+from memory.sentences import sentence
 
 
 def take(headers: Mapping[str, str], raw: bytes) -> Taken:
@@ -67,7 +68,7 @@ def _of_form(raw: bytes) -> Taken:
         found = name(word(body, "trigger_id")) or None
         return Taken(name(kind, 100), payload, external_id=found, key=name(_key(body, body)))
     if not fields:
-        raise Unreadable("The form is empty.")
+        raise Unreadable(sentence("The form is empty."))
     channel = fields.get("channel_id") or fields.get("team_id") or "events"
     return Taken(
         "command",
