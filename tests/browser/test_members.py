@@ -1,4 +1,4 @@
-"""Who is in a team, in a browser: a role changes only by its button, and "Is it you?" loses nothing that was typed."""
+"""Who and what gets into a team, in a browser: nothing happens by one key press too many, and nothing typed is lost."""
 
 from typing import Any
 
@@ -6,7 +6,8 @@ import pytest
 from django.contrib.sessions.backends.db import SessionStore
 
 from memory.tenants import rls
-from memory.tenants.models import Invitation, Member
+from memory.tenants.models import AgentKey, Invitation, Member
+from tests.conftest import new_agent
 
 pytestmark = pytest.mark.browser
 
@@ -69,3 +70,23 @@ def test_a_secret_is_not_held_meanwhile(window: Any, acme: Any, alice: Any) -> N
     page.wait_for_url("**/prove/**")
     held = page.evaluate("sessionStorage.getItem('typed')")
     assert "login.example.org" in held and "the-provider-gave-it" not in held
+
+
+@pytest.mark.parametrize("path", ["keys", "connect"])
+def test_a_key_is_revoked_by_the_second_press(window: Any, acme: Any, alice: Any, path: str) -> None:
+    key = new_agent(alice).key
+    opened = window(alice)
+    page = opened.open(f"/t/acme/{path}/")
+    row = page.locator(f"#{key.public_id}")
+    row.locator("summary:has-text('Revoke')").click()
+    box = row.locator(".popover-panel").bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 1280
+
+    def ended() -> bool:
+        with rls.tenant_scope(str(acme.pk)):
+            return AgentKey.objects.get(pk=key.pk).revoked_at is not None
+
+    assert not ended()
+    row.locator("button:has-text('Revoke')").click()
+    page.wait_for_selector("text=opens nothing any more")
+    assert ended() and opened.faults == []
