@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.http import Http404, HttpRequest, HttpResponse, RawPostDataException
+from django.http import Http404, HttpRequest, HttpResponse, RawPostDataException, UnreadablePostError
 from psycopg.errors import InsufficientPrivilege
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -20,6 +20,7 @@ TITLES = {
     406: "Not acceptable",
     409: "Conflict",
     410: "Gone",
+    411: "Length required",
     412: "Precondition failed",
     413: "Too large",
     415: "Unsupported media type",
@@ -112,6 +113,11 @@ def is_project_limit(exc: BaseException) -> bool:
     return isinstance(fault, InsufficientPrivilege) and '"project_limit"' in str(fault)
 
 
+def incomplete() -> Problem:
+    """400: the connection ended before the body did, and nothing of it was taken."""
+    return Problem(400, "incomplete_body", "The connection ended before the body did. Send it again.")
+
+
 def from_exception(exc: BaseException) -> Problem | None:
     """The problem an exception stands for; None means: a fault of ours, let it rise."""
     if is_project_limit(exc):
@@ -123,6 +129,8 @@ def from_exception(exc: BaseException) -> Problem | None:
             return Problem(404, "not_found", "There is nothing at this address.")
         case RequestDataTooBig():
             return Problem(413, "too_large", "The body is over the limit of 32 MB.", limit_bytes=32 * 1024 * 1024)
+        case UnreadablePostError():
+            return incomplete()
         case RawPostDataException():
             # A browser's session is checked by reading the form first, and then the bytes are gone.
             return Problem(

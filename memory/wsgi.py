@@ -3,8 +3,8 @@
 import logging
 import os
 
+import django
 from django.conf import settings
-from django.core.wsgi import get_wsgi_application
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
 from memory.management.child import tied_to_parent
@@ -13,15 +13,17 @@ from memory.patience import Patient, end_worker
 # Where the supervisor and its guard are killed in one moment, this process must still not outlive them.
 tied_to_parent()
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "memory.settings")
-django_application = get_wsgi_application()
+django.setup(set_prefix=False)
 
 from memory.graph.lane import GraphLane
 from memory.hooks.lane import HookLane
 from memory.ops.room import Roomy
 from memory.ops.traffic import Counted
+from memory.wire import Handler, Whole
 
 # Half of a worker's 24 threads (memory/management/processes.py) may wait for bodies, for 20 s.
-application = Counted(Roomy(Patient(HookLane(GraphLane(django_application)), most=12, seconds=20, end=end_worker)))
+lanes = Whole(HookLane(GraphLane(Handler())))
+application = Counted(Roomy(Patient(lanes, most=12, seconds=20, end=end_worker)))
 if settings.TRUSTED_PROXIES:
     # Who asks, and whether by https, is what the proxy says: HSTS, the strict half of CSRF, the audit and the guard
     # against guessing go by it.

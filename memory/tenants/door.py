@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.core.handlers.exception import response_for_exception
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.template.response import SimpleTemplateResponse
 from django.urls import Resolver404, ResolverMatch, resolve
 from psycopg.errors import DiskFull
@@ -122,6 +122,8 @@ class Door:
             return self.persistently(request, match, actor)
         except problems.Problem as problem:
             return problems.response(problem)
+        except UnreadablePostError:
+            return problems.response(problems.incomplete())
         except DatabaseAway as exc:
             return away(exc)
 

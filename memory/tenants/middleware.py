@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import RequestDataTooBig
 from django.db import connection, transaction
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, UnreadablePostError
 from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
 from django.utils.translation import gettext
@@ -64,7 +64,7 @@ class TenantTransaction:
             return None
         if problems.wants_json(request):
             return problems.response(problem)
-        if isinstance(exc, problems.Problem | Refused | RequestDataTooBig):
+        if isinstance(exc, problems.Problem | Refused | RequestDataTooBig | UnreadablePostError):
             return error_page(request, problem)
         return None
 

@@ -1,0 +1,96 @@
+"""What comes over the wire, as all that is behind reads it: bodies that are whole, and words in UTF-8."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
+from django.http import HttpResponse
+
+from memory import problems
+
+_BODIES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
+
+
+class Cut(OSError):
+    """The connection ended before the body did."""
+
+
+class Whole:
+    """A WSGI application that hands no body on that was cut: half a payload would be stored as if it were all of it.
+
+    The server ends a body alike where it was sent to its end and where the connection broke. By its length that shows;
+    a body in chunks has none, and is refused.
+    """
+
+    def __init__(self, application: Application) -> None:
+        self.application = application
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        size = environ.get("CONTENT_LENGTH") or ""
+        if size.isdecimal():
+            environ["wsgi.input"] = _Body(environ["wsgi.input"], int(size))
+        elif "HTTP_TRANSFER_ENCODING" in environ and environ["REQUEST_METHOD"] in _BODIES:
+            detail = "Send the body with its Content-Length, not in chunks: of those it can't be told whether all came."
+            return _refused(start_response, problems.Problem(411, "length_required", detail))
+        try:
+            return self.application(environ, start_response)
+        except Cut:
+            return _refused(start_response, problems.incomplete())
+
+
+class _Body:
+    """A request's body of so many bytes. Raises Cut where it ends before them."""
+
+    def __init__(self, body: Any, size: int) -> None:
+        self._body = body
+        self._left = size
+
+    def read(self, size: int | None = -1) -> bytes:
+        wanted = self._wanted(size)
+        parts = []
+        while wanted > 0:
+            parts.append(self._come(self._body.read(wanted)))
+            wanted -= len(parts[-1])
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def readline(self, size: int | None = -1) -> bytes:
+        wanted = self._wanted(size)
+        return self._come(self._body.readline(wanted)) if wanted else b""
+
+    def _wanted(self, size: int | None) -> int:
+        return self._left if size is None or size < 0 else min(size, self._left)
+
+    def _come(self, part: bytes) -> bytes:
+        if not part:
+            raise Cut(f"{self._left} bytes of the body did not come")
+        self._left -= len(part)
+        return part
+
+
+def _refused(start_response: Any, problem: problems.Problem) -> Iterable[bytes]:
+    answer: HttpResponse = problems.response(problem)
+    start_response(
+        f"{answer.status_code} {answer.reason_phrase}", [*answer.items(), ("Content-Length", str(len(answer.content)))]
+    )
+    return [answer.content]
+
+
+class Request(WSGIRequest):
+    """A request whose words are UTF-8, whatever its Content-Type says: that could name a codec of Python that makes no
+    text, or half characters, which no database takes.
+    """
+
+    @property
+    def encoding(self) -> str | None:
+        return None
+
+    @encoding.setter
+    def encoding(self, claimed: str | None) -> None:
+        pass
+
+
+class Handler(WSGIHandler):
+    """Django, for such requests."""
+
+    request_class = Request
