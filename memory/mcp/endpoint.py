@@ -2,8 +2,10 @@
 
 import asyncio
 import io
+import json
 import logging
 import os
+import re
 import threading
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,7 +21,7 @@ from django.views.decorators.csrf import csrf_exempt
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from memory import problems
+from memory import problems, redact
 from memory.mcp import server
 from memory.mcp.offer import Caller
 from memory.problems import Problem
@@ -32,6 +34,7 @@ log = logging.getLogger(__name__)
 # What is larger goes by REST: no model writes so much in one call.
 MOST_BYTES: Final = 4 * 1024 * 1024
 _STARTS_IN: Final = 10.0
+_HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 @dataclass
@@ -149,7 +152,20 @@ def _body(request: HttpRequest) -> bytes:
     if session and (version is None or version in HANDSHAKE_PROTOCOL_VERSIONS):
         detail = "There is no such session: this server gives none. Initialize again, without Mcp-Session-Id."
         raise Problem(404, "not_found", detail, id=session[:200])
-    return request.body
+    return _in_whole_characters(request.body)
+
+
+def _in_whole_characters(body: bytes) -> bytes:
+    """The same message with U+FFFD for half characters, as REST takes them: a text that a client cut by UTF-16 ends in
+    one, and the SDK would refuse the whole message without a word about why.
+    """
+    if not _HALF.search(body):
+        return body
+    try:
+        text = json.dumps(json.loads(body), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return body
+    return redact.sanitize(text)[0].encode()
 
 
 def _through(environ: dict[str, Any]) -> HttpResponse:

@@ -14,7 +14,7 @@ from memory.notes.models import Note, Revision
 from memory.tenants import rls
 from memory.tenants.access import member_actor
 from tests.cache import made as made_cache
-from tests.mcp.asked import LEGACY, Mcp
+from tests.mcp.asked import LEGACY, MODERN, Mcp
 from tests.pages import made
 
 TEXT = "---\ntitle: Retry\n---\nRetry thrice.\nThen give up.\n"
@@ -36,6 +36,20 @@ def test_a_proposal_waits_for_a_person(mcp, acme, alice, bound) -> None:
     gone = mcp.call("delete_note", id=note["id"], reason="wrong")
     assert (gone["operation"], gone["state"]) == ("delete", "open")
     assert mcp.call("read_note", id=note["id"])["revision"] == 1
+
+
+@pytest.mark.parametrize("era", [LEGACY, MODERN])
+def test_half_a_character_does_not_cost_the_message(agent, acme, bound, era) -> None:
+    """As JavaScript cuts a text in the middle of an emoji; a whole one stays, and so do letters that only look so."""
+    new = Mcp(agent, era).call(
+        "propose_note",
+        path="project/shop/cut.md",
+        text="Half \ud83d, whole \ud83d\ude00, \\\\ud83d.\n",
+        reason="x\ude00",
+    )
+    with bound(acme):
+        proposal = acme.notes.get().proposals.get(public_id=new["proposal_id"])
+        assert proposal.text.endswith("Half \ufffd, whole \U0001f600, \\\\ud83d.\n")
 
 
 def test_a_note_is_read_by_the_path_it_had(mcp, acme, alice) -> None:
