@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse, RawPostDataException, UnreadablePostError
 from psycopg.errors import InsufficientPrivilege
 from rest_framework import exceptions
@@ -131,6 +132,9 @@ def from_exception(exc: BaseException) -> Problem | None:
             return Problem(413, "too_large", "The body is over the limit of 32 MB.", limit_bytes=32 * 1024 * 1024)
         case UnreadablePostError():
             return incomplete()
+        case DataError() if "NUL (0x00)" in str(exc):
+            # psycopg's own word, before the database is asked: what no field of ours can be typed into.
+            return Problem(400, "not_storable", "A text holds a NUL character, which can't be kept. Leave it out.")
         case RawPostDataException():
             # A browser's session is checked by reading the form first, and then the bytes are gone.
             return Problem(

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlsplit
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import RequestDataTooBig
-from django.db import connection, transaction
+from django.db import DataError, connection, transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, UnreadablePostError
 from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
@@ -64,7 +64,7 @@ class TenantTransaction:
             return None
         if problems.wants_json(request):
             return problems.response(problem)
-        if isinstance(exc, problems.Problem | Refused | RequestDataTooBig | UnreadablePostError):
+        if isinstance(exc, problems.Problem | Refused | RequestDataTooBig | UnreadablePostError | DataError):
             return error_page(request, problem)
         return None
 

@@ -8,6 +8,7 @@ from django.db import OperationalError
 from django.test import Client
 
 from memory.tenants import door
+from tests.pages import made
 
 
 @pytest.mark.parametrize("fault", [OperationalError("gone"), psycopg.OperationalError("gone")])
@@ -31,6 +32,12 @@ def test_it_says_503_while_the_database_is_away(
 def test_a_program_gets_json_for_an_unknown_address(committed: None, path: str) -> None:
     answer = Client().get(path)
     assert (answer.status_code, answer["Content-Type"]) == (404, "application/problem+json")
+
+
+def test_a_nul_is_refused_where_it_would_reach_the_database(acme: Any, alice: Any, logged_in: Any) -> None:
+    address = f"/t/acme/projects/{made.project(acme, 'shop').public_id}/limit/"
+    answer = logged_in(alice).post(address, {"for": "some", "members": "mem_\0"})
+    assert answer.status_code == 400 and "NUL character" in answer.content.decode()
 
 
 def test_a_lost_form_is_told_on_our_page(acme: Any, alice: Any) -> None:
