@@ -53,8 +53,10 @@ def proposal_comment(request: TenantRequest, slug: str, public_id: str) -> HttpR
 def comment_remove(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
     gone = get_object_or_404(request.tenant.comments.select_related("proposal"), public_id=public_id)
     about = the_proposal(request, gone.proposal.public_id)
+    # The proposal on whose page it was read: a later one shows what was said about those before it.
+    here = the_proposal(request, request.POST["at"]) if request.POST.get("at") else about
     discussing.remove(gone, by=request.actor)
-    return decided(request, request.POST.get("at") or about.public_id)
+    return decided(request, here.public_id)
 
 
 @require_POST

@@ -52,6 +52,9 @@ def test_its_writer_and_an_admin_take_a_comment_back(
 ) -> None:
     first, second = made.comment(proposal, mia, "First words"), made.comment(proposal, mia, "Second words")
     assert logged_in(bob).post(f"/t/acme/comments/{first.public_id}/remove/").status_code == 403
+    elsewhere = {"at": "../.."}
+    assert logged_in(mia).post(f"/t/acme/comments/{first.public_id}/remove/", elsewhere).status_code == 404
+    assert "First words" in logged_in(bob).get(url(proposal)).content.decode()
     assert logged_in(mia).post(f"/t/acme/comments/{first.public_id}/remove/").status_code == 302
     assert logged_in(alice).post(f"/t/acme/comments/{second.public_id}/remove/").status_code == 302
     page = logged_in(bob).get(url(proposal)).content.decode()
