@@ -23,7 +23,8 @@ def url(of: Any, what: str = "") -> str:
 
 def audited(acme: Any, action: str) -> list[tuple[str, str, str]]:
     with rls.tenant_scope(str(acme.pk)):
-        return list(AuditEntry.objects.filter(action=action, outcome="done").values_list("target", "before", "after"))
+        rows = AuditEntry.objects.filter(action=action, outcome="done").order_by("seq")
+        return list(rows.values_list("target", "before", "after"))
 
 
 def test_a_comment_stands_on_the_page(acme: Any, bob: Any, mia: Any, vera: Any, logged_in: Any, proposal: Any) -> None:
