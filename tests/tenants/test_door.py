@@ -45,3 +45,11 @@ def test_a_lost_form_is_told_on_our_page(acme: Any, alice: Any) -> None:
     answer = client.post("/login/", {"email": "alice@acme.test", "password": "x"})
     assert answer.status_code == 403
     assert "load the page and try again" in answer.content.decode()
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_a_probe_may_know_the_host_by_its_address_alone(committed: None, settings: Any, path: str) -> None:
+    settings.ALLOWED_HOSTS = ["memory.example.test"]
+    answer = Client().get(path, headers={"Host": "10.0.0.7:8000"})
+    assert answer.status_code == 200
+    assert Client().get("/login", headers={"Host": "10.0.0.7:8000"}).status_code == 400
