@@ -226,7 +226,7 @@ TEMPLATES = [
 _db = connection(DB_ROLE)
 DATABASES = {
     "default": {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "memory.tenants.database",
         "NAME": _db["dbname"],
         "USER": _db["user"],
         "PASSWORD": _db["password"],

@@ -30,6 +30,15 @@ ASKED: dict[str, tuple[str, tuple[Any, ...]]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def forgetful(committed: None) -> None:
+    """The pool lends one connection again and again: what a test before this one prepared on it is gone."""
+    connection.ensure_connection()
+    trip._askers.pop(connection.connection, None)
+    with connection.cursor() as cursor:
+        cursor.execute("DEALLOCATE ALL")
+
+
 def by_cursor(sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     connection.ensure_connection()
     with psycopg.Cursor(connection.connection) as cursor:

@@ -165,12 +165,13 @@ class Life:
     def sessions(self) -> None:
         self._said("sessions", self.desk.get("sessions", limit=100))
 
-    # Ids have other letters each time, and so other tokens: where not all may have room, the beginning counts.
+    # Ids have other letters each time, and so other tokens: what has room in full is not the same, what is reached is.
     def recall(self) -> None:
         answer = self.desk.get(f"recall/{self._one('thr')}", hops=1, budget_tokens=20_000)
         whole = json.loads(answer.content)
-        if len(whole.get("items", ())) > 20:
-            answer.content = json.dumps(whole["items"][:10]).encode()
+        if len(whole.get("items", ())) > 10:
+            reached = len(whole["items"]) + len(whole["pointers"]) + whole["left_out"]
+            answer.content = json.dumps({"first": whole["items"][:10], "reached": reached}).encode()
         self._said("recall", answer)
 
     def index(self) -> None:
