@@ -39,7 +39,8 @@ class Patient:
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         body = environ["wsgi.input"] = _Body(environ["wsgi.input"], self)
         answer = self.application(environ, start_response)
-        length = environ.get("CONTENT_LENGTH") or "0"
+        # One in chunks is refused, and has no length: its end shows.
+        length = str(MOST_DRAINED) if "HTTP_TRANSFER_ENCODING" in environ else environ.get("CONTENT_LENGTH") or "0"
         # Who expects to be told to go on has not sent anything yet.
         is_coming = body.taken > 0 or "HTTP_EXPECT" not in environ
         if is_coming and length.isdecimal() and body.taken < int(length) <= MOST_DRAINED:

@@ -75,6 +75,13 @@ def test_what_a_refusal_leaves_of_a_body_is_read_to_its_end(size: int) -> None:
     assert body.tell() == size
 
 
+def test_what_a_refusal_leaves_of_chunks_is_read_to_its_end() -> None:
+    body = io.BytesIO(bytes(300_000) + b"of the next request")
+    environ = {"wsgi.input": Limited(body, 300_000), "HTTP_TRANSFER_ENCODING": "chunked"}
+    assert list(Patient(refused, most=3, seconds=5, end=lambda: None)(environ, None)) == [b"no, for a reason"]
+    assert body.tell() == 300_000
+
+
 def test_a_body_without_end_is_left_alone() -> None:
     body = io.BytesIO(b"0" * 1000)
     environ = {"wsgi.input": body, "CONTENT_LENGTH": str(MOST_DRAINED + 1)}
