@@ -169,9 +169,9 @@ class Life:
     def recall(self) -> None:
         answer = self.desk.get(f"recall/{self._one('thr')}", hops=1, budget_tokens=20_000)
         whole = json.loads(answer.content)
-        if len(whole.get("items", ())) > 10:
-            reached = len(whole["items"]) + len(whole["pointers"]) + whole["left_out"]
-            answer.content = json.dumps({"first": whole["items"][:10], "reached": reached}).encode()
+        reached = len(whole.get("items", ())) + len(whole.get("pointers", ())) + whole.get("left_out", 0)
+        if reached > 5:
+            answer.content = json.dumps({"first": whole["items"][:5], "reached": reached}).encode()
         self._said("recall", answer)
 
     def index(self) -> None:
