@@ -23,7 +23,7 @@ from memory.wire import Handler, Whole
 
 # Half of a worker's 24 threads (memory/management/processes.py) may wait for bodies, for 20 s.
 lanes = Whole(HookLane(GraphLane(Handler())))
-application = Counted(Roomy(Patient(lanes, most=12, seconds=20, end=end_worker)))
+application = Counted(Patient(Roomy(lanes), most=12, seconds=20, end=end_worker))
 if settings.TRUSTED_PROXIES:
     # Who asks, and whether by https, is what the proxy says: HSTS, the strict half of CSRF, the audit and the guard
     # against guessing go by it.

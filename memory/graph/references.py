@@ -34,7 +34,8 @@ _HOST: Final = r"https?://(?:www\.)?"
 # Each pattern begins with a sign that few words hold, and what stands before the sign is looked at only there: one
 # pattern for all, with looks behind at every character, takes four times as long.
 _URL: Final = re.compile(r"https?://[^\s<>\"'`|\\^{}]{4,600}")
-_ID: Final = re.compile(r"(?:trg|thr|wkr|ses|evt|nte|prp|drm|res|ana)_[a-z0-9][a-z0-9_.-]{1,95}")
+_PREFIX: Final = r"(?:trg|thr|wkr|ses|evt|nte|prp|drm|res|ana)_[a-z0-9]"
+_ID: Final = re.compile(_PREFIX + r"[a-z0-9_.-]{1,95}")
 _NUMBER: Final = re.compile(r"#([1-9]\d{0,8})(?![\w%#-]|[.,:]\d)")
 _MERGE: Final = re.compile(r"!([1-9]\d{0,8})(?![\w-])")
 _DASHED: Final = re.compile(r"-([1-9]\d{0,8})(?![\w-]|\.\d)")
@@ -48,9 +49,7 @@ _WORD: Final = re.compile(r"[A-Z][A-Z0-9]{1,9}|[Gg][Hh]")
 _HEAD: Final = re.compile(r"refs/heads|[A-Za-z][A-Za-z0-9._-]{1,30}")
 _NO_SHA_AFTER: Final = re.compile(r"[#&%/.:=+-]$")
 # Where none of this stands, nothing is named: most short texts end here.
-_SIGNS: Final = re.compile(
-    r"[#!/]|-[1-9]|(?:trg|thr|wkr|ses|evt|nte|prp|drm|res|ana)_[a-z0-9]|[0-9a-f]{7}",
-)
+_SIGNS: Final = re.compile(rf"[#!/]|-[1-9]|[0-9a-f]{{7}}|{_PREFIX}")
 # A text with more of one sign than this is a dump, and its beginning says what there is.
 _MOST_SIGNS: Final = 5_000
 

@@ -22,9 +22,9 @@ from memory.tenants.races import is_race
 
 # What no cache may keep.
 PRIVATE = ("/t/", "/api/", "/mcp", "/login", "/account", "/prove", "/password", "/sso", "/invite", "/operator")
-PROGRAMS = ("/api/", "/healthz", "/readyz", "/metrics", "/mcp")
 # Asked by probes, which know a host by its address and not by its name.
 PROBES = ("/healthz", "/readyz", "/metrics")
+PROGRAMS = ("/api/", *PROBES, "/mcp")
 # Agents write what these pages show: whatever slips past escaping finds no script that it may run.
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
