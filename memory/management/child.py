@@ -53,8 +53,8 @@ class Guard:
     """Our end of the guard's pipe: tell it which process groups must not outlive us."""
 
     def __init__(self) -> None:
-        self._process = self._spawn()
         self._groups: dict[int, int] = {}
+        self._process = self._spawn()
 
     def watch(self, group: int, signum: int) -> None:
         """End this group, first by `signum`, should we die."""
@@ -71,8 +71,6 @@ class Guard:
         if self._process.poll() is None:
             return False
         self._process = self._spawn()
-        for group, signum in self._groups.items():
-            self._tell(f"+ {group} {signum:d}")
         return True
 
     def close(self) -> None:
@@ -84,7 +82,9 @@ class Guard:
 
     def _spawn(self) -> "subprocess.Popen[str]":
         # A session of its own: Ctrl-C in the terminal and kill of our group must not reach it.
-        command = [sys.executable, "-I", "-S", __file__]
+        # What it must watch is in its command line, so that it knows from birth: we may die before we can tell it.
+        known = [f"{group}:{signum:d}" for group, signum in self._groups.items()]
+        command = [sys.executable, "-I", "-S", __file__, *known]
         return subprocess.Popen(command, stdin=subprocess.PIPE, text=True, start_new_session=True, cwd="/")  # noqa: S603
 
     def _tell(self, line: str) -> None:
@@ -104,7 +104,7 @@ def end_group(group: int, signum: int) -> bool:
 
 
 def _guard() -> None:
-    groups: dict[int, int] = {}
+    groups = {int(group): int(signum) for group, _, signum in (each.partition(":") for each in sys.argv[1:])}
     for line in sys.stdin:
         what, group, signum = line.split()
         if what == "+":
