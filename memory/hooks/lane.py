@@ -4,74 +4,46 @@ Request, signals, resolver and response cost as much as the event itself. Whatev
 a large body, a fault of any kind) goes the long way, where `memory/hooks/api.py` has the answers.
 """
 
-import io
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final
 
 import orjson
-from django.db import connection
 from django.http import QueryDict
 
-from memory import ids, logs
 from memory.events.record import MayNotRecord, UnknownKey
 from memory.hooks import receive, take, tell
 from memory.hooks.answers import answer
 from memory.hooks.payloads import Told, known_client
 from memory.problems import Problem
-from memory.tenants.door import PAGE_POLICY, DatabaseAway, away
+from memory.tenants.lane import JSON, Answer, Environment, Lane, plain_size
 from memory.tenants.middleware import entering_key
-from memory.tenants.rls import seeing
 
 PREFIX: Final = "/api/v1/hooks/"
-Environment = dict[str, Any]
-Application = Callable[[Environment, Any], Iterable[bytes]]
 
 
-class HookLane:
+class HookLane(Lane):
     """A WSGI application that takes plain hook calls itself and hands everything else on."""
 
-    def __init__(self, application: Application) -> None:
-        self.application = application
-
-    def __call__(self, environ: Environment, start_response: Any) -> Iterable[bytes]:
-        with seeing(None):
-            return self._answered(environ, start_response)
-
-    def _answered(self, environ: Environment, start_response: Any) -> Iterable[bytes]:
+    def answered(self, environ: Environment, start_response: Any) -> Iterable[bytes]:
+        """What a harness reads of a hook call."""
         size = _plain_size(environ)
         if size is None:
             return self.application(environ, start_response)
-        body = environ["wsgi.input"].read(size)
-        request_id = ids.new_key()
-        try:
-            with logs.of_request(request_id):
-                said = _taken(environ, body, request_id)
-        except DatabaseAway as exc:
-            # Not the long way: whether it was stored is not known, and an event without a key would be stored again.
-            return _unavailable(exc, start_response)
-        finally:
-            if connection.connection is not None and not connection.in_atomic_block:
-                connection.close()
-        if said is None:
-            environ["wsgi.input"] = io.BytesIO(body)
-            return self.application(environ, start_response)
-        headers, text = said
-        start_response("200 OK", headers)
-        return [text]
+        return self.written(environ, start_response, size=size, taken=partial(_taken, environ))
 
 
 def _plain_size(environ: Environment) -> int | None:
     """How long the body of a plain hook call is; None for what must go the long way."""
     if environ["REQUEST_METHOD"] != "POST" or not environ["PATH_INFO"].startswith(PREFIX):
         return None
-    size = environ.get("CONTENT_LENGTH") or ""
-    if not size.isdecimal() or "HTTP_TRANSFER_ENCODING" in environ or "HTTP_X_TEAM_MEMORY_TELL" in environ:
+    if "HTTP_X_TEAM_MEMORY_TELL" in environ:
         return None
-    return int(size) if int(size) <= take.ALONE_BYTES else None
+    return plain_size(environ, most=take.ALONE_BYTES)
 
 
-def _taken(environ: Environment, body: bytes, request_id: str) -> tuple[list[tuple[str, str]], bytes] | None:
-    """Headers and body of the answer; None where nothing was stored, for whatever reason."""
+def _taken(environ: Environment, body: bytes) -> Answer | None:
+    """The answer; None where nothing was stored, for whatever reason."""
     name = known_client(environ["PATH_INFO"][len(PREFIX) :].rstrip("/"))
     try:
         key_hash = entering_key(environ)
@@ -84,15 +56,7 @@ def _taken(environ: Environment, body: bytes, request_id: str) -> tuple[list[tup
     if row.outcome in ("conflict", "deleted", "closed"):
         return None
     text = orjson.dumps(answer(arrival.home.client, arrival.kind, tell.telling(arrival, row)))
-    headers = {
-        "Content-Type": "application/json",
-        **take.headers_of(row),
-        "X-Request-Id": request_id,
-        "Content-Security-Policy": PAGE_POLICY,
-        "Cache-Control": "no-store",
-        "Content-Length": str(len(text)),
-    }
-    return list(headers.items()), text
+    return "200 OK", text, (*JSON, *take.headers_of(row).items())
 
 
 def _told(environ: Environment) -> Told:
@@ -109,9 +73,3 @@ def _told(environ: Environment) -> Told:
 def _header(environ: Environment, name: str) -> str:
     value = environ.get(f"HTTP_{name}")
     return take.as_sent(value) if value else ""
-
-
-def _unavailable(exc: Exception, start_response: Any) -> Iterable[bytes]:
-    response = away(exc)
-    start_response(f"{response.status_code} {response.reason_phrase}", list(response.items()))
-    return [response.content]
