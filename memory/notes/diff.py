@@ -114,6 +114,13 @@ def word_diff(old: str, new: str) -> list[DiffLine]:
     return rows
 
 
+def words_between(old: str, new: str) -> tuple[Word, ...]:
+    """Two versions of one value, word by word where they are alike; else the old one whole, then the new one."""
+    if _likeness(_Letters.of(old), _Letters.of(new)) < ALIKE:
+        return tuple(_run(old, new, ""))
+    return _words(old, new, Budget())
+
+
 def fold(lines: list[DiffLine], context: int = 3) -> list[DiffLine | Fold]:
     """The rows with every long unchanged stretch folded, `context` rows left open around each change."""
     changed = [number for number, line in enumerate(lines) if line.kind != "same"]

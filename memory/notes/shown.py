@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext
 
-from memory.notes.diff import DiffLine, Fold, Word, fold, word_diff
+from memory.notes.diff import DiffLine, Fold, Word, fold, word_diff, words_between
 from memory.notes.frontmatter import Document, Value
 from memory.notes.lines import normal
 from memory.notes.models import Proposal, Revision, Source
@@ -30,6 +30,10 @@ class Field:
         if self.old == self.new:
             return "same"
         return "changed" if self.old and self.new else "added" if self.new else "removed"
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        return words_between(self.old, self.new)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.notes.diff import Conflict, DiffLine, Fold, Word, fold, merge3, unified, word_diff
+from memory.notes.diff import Conflict, DiffLine, Fold, Word, fold, merge3, unified, word_diff, words_between
 
 some_lines = ["a b c\n", "a b d\n", "x\n", "\n", "y\r\n", "我们用\n", "long line of words\n"]
 lines = st.lists(st.sampled_from(some_lines), max_size=12)
@@ -38,6 +38,20 @@ def shown(row):
 )
 def test_it_marks_the_words_that_changed(old, new, rows):
     assert [shown(row) for row in word_diff(old, new)] == rows
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("How we retry calls", "How we retry all calls", "How we retry {+all +}calls"),
+        ("project", "rule", "[-project-]{+rule+}"),
+        ("", "rule", "{+rule+}"),
+        ("rule", "", "[-rule-]"),
+        ("no code here", "the shell there", "[-no code here-]{+the shell there+}"),
+    ],
+)
+def test_it_marks_the_words_of_a_value(old, new, words):
+    assert shown(DiffLine("changed", 1, 1, words_between(old, new)))[1] == words
 
 
 def test_it_pairs_the_lines_that_are_versions_of_each_other():
