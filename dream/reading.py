@@ -88,6 +88,8 @@ def changes(run: Run, *, by: Actor) -> list[Change]:
             change.proposal.source_count = change.source_count
         change.conflicts = undo.conflicts(change) if change.undo == "conflict" else []
         change.is_undone = change.undo in undo.DONE
+        is_over = change.proposal is None or change.proposal.state == "rejected" or run.state in ("queued", "running")
+        change.may_be_undone = not (change.is_undone or is_over)
     return rows
 
 
