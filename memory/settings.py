@@ -349,7 +349,8 @@ WEBHOOK_HOSTS = [host.lower() for host in several("TEAM_MEMORY_WEBHOOK_HOSTS")]
 # Whoever presents it may read /metrics from elsewhere; without one only this machine itself may.
 METRICS_TOKEN = text("TEAM_MEMORY_METRICS_TOKEN")
 # With less free space than this beside the data folder, what agents send is refused (507) while it can be.
-RESERVE_BYTES = number("TEAM_MEMORY_DISK_RESERVE_MB", 256) * 1024 * 1024
+DISK_RESERVE_MB = number("TEAM_MEMORY_DISK_RESERVE_MB", 256)
+RESERVE_BYTES = DISK_RESERVE_MB * 1024 * 1024
 # The folder whose disk is watched; empty: the data folder, where the database is embedded.
 WATCHED_FOLDER = text("TEAM_MEMORY_DISK_FOLDER")
 
@@ -432,6 +433,7 @@ try:
 except embed.UnknownEmbedder as why:
     _refuse(f"TEAM_MEMORY_EMBED: {why}")
 
+LOG_LEVEL = text("TEAM_MEMORY_LOG_LEVEL", "INFO")
 LOG_FORMAT = text("TEAM_MEMORY_LOG_FORMAT", "line")
 if LOG_FORMAT not in ("line", "json"):
     _refuse(f"TEAM_MEMORY_LOG_FORMAT is line or json, not {LOG_FORMAT!r}.")
@@ -454,5 +456,5 @@ LOGGING = {
         # It tells of every message that comes and goes.
         "mcp": {"level": "WARNING"},
     },
-    "root": {"handlers": ["console"], "level": text("TEAM_MEMORY_LOG_LEVEL", "INFO")},
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
 }

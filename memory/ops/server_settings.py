@@ -147,7 +147,7 @@ _KNOWN: Final[dict[str, tuple[tuple[str, str, str, str, str], ...]]] = {
         (
             "TEAM_MEMORY_DISK_RESERVE_MB",
             gettext_noop("Reserve on the disk"),
-            "",
+            "DISK_RESERVE_MB",
             "256",
             gettext_noop("With less free, agents' writes are refused with 507 and kept by their clients."),
         ),
@@ -212,7 +212,13 @@ _KNOWN: Final[dict[str, tuple[tuple[str, str, str, str, str], ...]]] = {
             "",
             gettext_noop("Without one only this machine may read them."),
         ),
-        ("TEAM_MEMORY_LOG_LEVEL", gettext_noop("Log level"), "", "INFO", gettext_noop("How much stands in the logs.")),
+        (
+            "TEAM_MEMORY_LOG_LEVEL",
+            gettext_noop("Log level"),
+            "LOG_LEVEL",
+            "INFO",
+            gettext_noop("How much stands in the logs."),
+        ),
         (
             "TEAM_MEMORY_LOG_FORMAT",
             gettext_noop("Log format"),

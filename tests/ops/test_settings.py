@@ -11,6 +11,7 @@ from django.db import connection
 from dream.mind import DistillMind, chosen
 from memory.graph import endpoints
 from memory.management.commands import rotate_secrets
+from memory.ops import server_settings
 from memory.paging import decode, encode
 from memory.tenants import choices, vault
 from memory.tenants.models import AuditEntry, Setting
@@ -44,6 +45,14 @@ def test_each_setting_has_default_effect_and_who_changed_it(acme: Any, alice: An
     server = browser.get(PAGE + "server/").content.decode()
     assert "TEAM_MEMORY_PUBLIC_URL" in server and django_settings.PUBLIC_URL in server
     assert django_settings.SECRET_KEY not in server
+
+
+def test_what_the_operator_left_alone_is_shown_as_its_default() -> None:
+    rows = [row for _, group in server_settings.shown() for row in group if row.default and not row.is_set]
+    differ = {row.name: (row.value, row.default) for row in rows if row.value != row.default}
+    # Those whose default is said in words hold nothing of their own, or what is worked out of it.
+    assert set(differ) <= {"TEAM_MEMORY_PUBLIC_URL", "TEAM_MEMORY_MODEL", "DATABASE_URL", "TEAM_MEMORY_TRUSTED_PROXIES"}
+    assert {"TEAM_MEMORY_DISK_RESERVE_MB", "TEAM_MEMORY_LOG_LEVEL"} <= {row.name for row in rows}
 
 
 @pytest.mark.parametrize(
