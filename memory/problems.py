@@ -66,6 +66,14 @@ def response(problem: Problem) -> HttpResponse:
     return answer
 
 
+def answered(start_response: Any, problem: Problem) -> list[bytes]:
+    """The same for a WSGI application that answers before Django does."""
+    answer = response(problem)
+    length = ("Content-Length", str(len(answer.content)))
+    start_response(f"{answer.status_code} {answer.reason_phrase}", [*answer.items(), length])
+    return [answer.content]
+
+
 def not_found(public_id: str) -> Problem:
     """One body for an unknown id and for another team's id."""
     return Problem(
@@ -100,6 +108,12 @@ def disk_full() -> Problem:
         " The operator frees room or shortens retention: manage.py doctor names the figures.",
         headers={"Retry-After": "30"},
     )
+
+
+def too_busy() -> Problem:
+    """503: more large bodies are on their way than there is room for."""
+    detail = "Too many large bodies arrive at once, so nothing of this one was taken. Send it again in a moment."
+    return Problem(503, "unavailable", detail, headers={"Retry-After": "2"})
 
 
 def project_closed() -> Problem:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
-from django.http import HttpResponse
 
 from memory import problems
 
@@ -32,11 +31,11 @@ class Whole:
             environ["wsgi.input"] = _Body(environ["wsgi.input"], int(size))
         elif "HTTP_TRANSFER_ENCODING" in environ and environ["REQUEST_METHOD"] in _BODIES:
             detail = "Send the body with its Content-Length, not in chunks: of those it can't be told whether all came."
-            return _refused(start_response, problems.Problem(411, "length_required", detail))
+            return problems.answered(start_response, problems.Problem(411, "length_required", detail))
         try:
             return self.application(environ, start_response)
         except Cut:
-            return _refused(start_response, problems.incomplete())
+            return problems.answered(start_response, problems.incomplete())
 
 
 class _Body:
@@ -66,14 +65,6 @@ class _Body:
             raise Cut(f"{self._left} bytes of the body did not come")
         self._left -= len(part)
         return part
-
-
-def _refused(start_response: Any, problem: problems.Problem) -> Iterable[bytes]:
-    answer: HttpResponse = problems.response(problem)
-    start_response(
-        f"{answer.status_code} {answer.reason_phrase}", [*answer.items(), ("Content-Length", str(len(answer.content)))]
-    )
-    return [answer.content]
 
 
 class Request(WSGIRequest):

@@ -8,7 +8,8 @@ from django.conf import settings
 from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
 from memory.management.child import tied_to_parent
-from memory.patience import Patient, end_worker
+from memory.management.processes import THREADS
+from memory.patience import Gathered, Patient, cut_off, end_worker
 
 # Where the supervisor and its guard are killed in one moment, this process must still not outlive them.
 tied_to_parent()
@@ -21,9 +22,14 @@ from memory.ops.room import Roomy
 from memory.ops.traffic import Counted
 from memory.wire import Handler, Whole
 
-# Half of a worker's 24 threads (memory/management/processes.py) may wait for bodies, for 20 s.
-lanes = Whole(HookLane(GraphLane(Handler())))
-application = Counted(Patient(Roomy(lanes), most=12, seconds=20, end=end_worker))
+# Of a worker's threads so many work at once: each holds a connection to the database. The others wait for bodies.
+lanes = Gathered(
+    Whole(HookLane(GraphLane(Handler()))),
+    running=24,
+    largest=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
+    room=256 * 1024 * 1024,
+)
+application = Counted(Patient(Roomy(lanes), most=12, seconds=20, threads=THREADS, cut=cut_off, end=end_worker))
 if settings.TRUSTED_PROXIES:
     # Who asks, and whether by https, is what the proxy says: HSTS, the strict half of CSRF, the audit and the guard
     # against guessing go by it.

@@ -21,6 +21,8 @@ _GRACE = 8.0
 _STEADY_AFTER = 60.0
 _LONGEST_WAIT = 30.0
 _LOGS_EVERY = 20.0
+# Of a web worker. Most wait for what slow clients send (memory/patience.py); 24 work at once.
+THREADS = 256
 
 
 class Stopped(BaseException):
@@ -40,9 +42,8 @@ class Program:
 
 def programs(home: Home, *, host: str, port: int, workers: int) -> list[Program]:
     """Web server, task worker and clock."""
-    # Threads: few, since each holds a database connection. A request waits in the backlog, not in a thread.
     web = f"granian --interface wsgi --host {host} --port {port} --no-ws --http 1 --workers {workers}"
-    web += " --blocking-threads 24 --backlog 2048 --workers-kill-timeout 5"
+    web += f" --blocking-threads {THREADS} --backlog 2048 --workers-kill-timeout 5"
     web += " --respawn-failed-workers --respawn-interval 0.5 memory.wsgi:application"
     worker = "celery -A memory.celery worker -O fair -c 2 -l INFO --without-gossip --without-mingle --without-heartbeat"
     beat = ["celery", "-A", "memory.celery", "beat", "-l", "INFO", "--pidfile=", "-s", str(home.path / "run" / "beat")]

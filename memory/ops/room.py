@@ -60,6 +60,4 @@ class Roomy:
         problem = refusal(environ["REQUEST_METHOD"], environ["PATH_INFO"])
         if problem is None:
             return self.application(environ, start_response)
-        answer = problems.response(problem)
-        start_response("507 Insufficient Storage", [*answer.items(), ("Content-Length", str(len(answer.content)))])
-        return [answer.content]
+        return problems.answered(start_response, problem)
