@@ -1,6 +1,8 @@
-"""What comes over the wire, as all that is behind reads it: bodies that are whole, and words in UTF-8."""
+"""What comes over the wire, as all that is behind reads it: bodies that are whole, words in UTF-8, and who asks."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any, Final
 
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
@@ -65,6 +67,57 @@ class _Body:
             raise Cut(f"{self._left} bytes of the body did not come")
         self._left -= len(part)
         return part
+
+
+class Forwarded:
+    """A WSGI application that believes these proxies (addresses or networks) who asked them, and whether by https.
+
+    The server's own way takes any words for an address, and a page that keeps the address would fail on them.
+    """
+
+    def __init__(self, application: Application, proxies: Sequence[str]) -> None:
+        self.application = application
+        self._networks = [ip_network(one) for one in proxies]
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        said = environ.get("HTTP_X_FORWARDED_FOR")
+        if said and self._is_proxy(_address(environ["REMOTE_ADDR"])):
+            environ["REMOTE_ADDR"] = self._asker(said, environ["REMOTE_ADDR"])
+            # The nearest proxy speaks last.
+            scheme = environ.get("HTTP_X_FORWARDED_PROTO", "").rpartition(",")[2].strip().lower()
+            if scheme in ("http", "https"):
+                environ["wsgi.url_scheme"] = scheme
+        return self.application(environ, start_response)
+
+    def _asker(self, said: str, proxy: str) -> str:
+        """The last address that is no proxy of ours; what stands before it, or makes no sense, is anybody's word."""
+        asker = proxy
+        for one in reversed(said.split(",")):
+            found = _address(one.strip())
+            if found is None:
+                break
+            asker = str(found)
+            if not self._is_proxy(found):
+                break
+        return asker
+
+    def _is_proxy(self, address: IPv4Address | IPv6Address | None) -> bool:
+        return address is not None and any(address in network for network in self._networks)
+
+
+@lru_cache(maxsize=1024)
+def _address(written: str) -> IPv4Address | IPv6Address | None:
+    """The address in `203.0.113.9`, `203.0.113.9:5555`, `2001:db8::1` or `[2001:db8::1]:5555`; else None."""
+    bare = written.partition("]")[0].removeprefix("[")
+    if bare.count(":") == 1:
+        bare = bare.partition(":")[0]
+    try:
+        found = ip_address(bare)
+    except ValueError:
+        return None
+    # A socket for both kinds writes one of the old ones so; a zone is a name on one machine.
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return mapped or ip_address(bare.partition("%")[0])
 
 
 class Request(WSGIRequest):

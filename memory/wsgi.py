@@ -5,7 +5,6 @@ import os
 
 import django
 from django.conf import settings
-from granian.utils.proxies import wrap_wsgi_with_proxy_headers
 
 from memory.management.child import tied_to_parent
 from memory.management.processes import THREADS
@@ -20,7 +19,7 @@ from memory.graph.lane import GraphLane
 from memory.hooks.lane import HookLane
 from memory.ops.room import Roomy
 from memory.ops.traffic import Counted
-from memory.wire import Handler, Whole
+from memory.wire import Application, Forwarded, Handler, Whole
 
 # Of a worker's threads so many work at once: each holds a connection to the database. The others wait for bodies.
 lanes = Gathered(
@@ -29,11 +28,13 @@ lanes = Gathered(
     largest=settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
     room=256 * 1024 * 1024,
 )
-application = Counted(Patient(Roomy(lanes), most=12, seconds=20, threads=THREADS, cut=cut_off, end=end_worker))
+application: Application = Counted(
+    Patient(Roomy(lanes), most=12, seconds=20, threads=THREADS, cut=cut_off, end=end_worker)
+)
 if settings.TRUSTED_PROXIES:
     # Who asks, and whether by https, is what the proxy says: HSTS, the strict half of CSRF, the audit and the guard
     # against guessing go by it.
-    application = wrap_wsgi_with_proxy_headers(application, settings.TRUSTED_PROXIES)
+    application = Forwarded(application, settings.TRUSTED_PROXIES)
 
 from django.db import OperationalError
 

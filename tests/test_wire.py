@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
+from memory.wire import Forwarded
 from tests.conftest import Agent
 
 JSON = "application/json"
@@ -75,3 +76,35 @@ def test_words_are_utf_8_whatever_charset_is_claimed(live: str, agent: Agent, ch
     assert requests.get(f"{live}/login/", asked, headers=claimed, timeout=20).status_code == 200
     form = b'--x\r\nContent-Disposition: form-data; name="email"\r\n\r\n+2AA- \\ud800\r\n--x--\r\n'
     assert requests.post(f"{live}/login/", form, headers=claimed, timeout=20).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("said", "asker"),
+    [
+        ("203.0.113.9", "203.0.113.9"),
+        ("198.51.100.7, 203.0.113.9", "203.0.113.9"),
+        ("198.51.100.7, 203.0.113.9, 10.0.0.2", "203.0.113.9"),
+        ("10.0.0.3, 10.0.0.2", "10.0.0.3"),
+        ("203.0.113.9:5555", "203.0.113.9"),
+        ("[2001:db8::1]:5555", "2001:db8::1"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("fe80::1%eth0", "fe80::1"),
+        ("::ffff:203.0.113.9", "203.0.113.9"),
+        ("<script>", "10.0.0.1"),
+        ("203.0.113.9, unknown, 10.0.0.2", "10.0.0.2"),
+        (" , ,", "10.0.0.1"),
+        ("9" * 5000, "10.0.0.1"),
+    ],
+)
+def test_a_proxy_names_who_asks_and_by_an_address(said: str, asker: str) -> None:
+    for server, taken in (("10.0.0.1", asker), ("::ffff:10.0.0.1", asker), ("192.0.2.1", "192.0.2.1")):
+        environ = {
+            "REMOTE_ADDR": server,
+            "HTTP_X_FORWARDED_FOR": said,
+            "HTTP_X_FORWARDED_PROTO": "http, https",
+            "wsgi.url_scheme": "http",
+        }
+        Forwarded(lambda environ, start_response: [], ["10.0.0.0/8"])(environ, None)
+        is_believed = server != "192.0.2.1"
+        assert environ["wsgi.url_scheme"] == ("https" if is_believed else "http")
+        assert environ["REMOTE_ADDR"].removeprefix("::ffff:") == taken
