@@ -75,6 +75,8 @@ class Material:
     # What is told of these sessions so far.
     gists: Sequence[Gist] = ()
     meter: Meter = field(default_factory=Free)
+    # Some of the team don't see the project, so nothing of it belongs anywhere else.
+    is_limited: bool = False
 
 
 @dataclass(frozen=True)
@@ -213,7 +215,7 @@ class ModelMind:
 def _asked(material: Material) -> prompt.Asked:
     told = {gist.session: [line.text for line in gist.lines] for gist in material.gists}
     return prompt.Asked(
-        material.project, material.slug, material.events, material.notes, material.rejected, told
+        material.project, material.slug, material.events, material.notes, material.rejected, told, material.is_limited
     )  # fmt: skip
 
 

@@ -94,11 +94,15 @@ class Asked:
     rejected: Sequence[Rejected] = ()
     # What is told of these sessions so far, by their ids.
     gists: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    is_limited: bool = False
 
 
 def compose(asked: Asked) -> str:
     """The question that goes with INSTRUCTIONS; what changes most stands last."""
-    parts = [f"PROJECT {asked.project} (slug {asked.slug})", "", "CURRENT NOTES"]
+    parts = [f"PROJECT {asked.project} (slug {asked.slug})"]
+    if asked.is_limited:
+        parts.append(f"Not everybody on the team may see it: write only below project/{asked.slug}/ and profile/.")
+    parts += ["", "CURRENT NOTES"]
     for note in asked.notes:
         if note.is_whole:
             owner = " (written by a person)" if note.by_person else ""

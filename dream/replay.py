@@ -101,7 +101,7 @@ def _batch(run: Run, claim: Claim, mind: Mind, first: Run, subject: Subject, wai
             notes = _overlaid(run, known.notes(Tenant(pk=claim.tenant_pk), subject, batch.events, at=first.started_at))
             material = replace(
                 material, notes=notes, rejected=known.rejected(notes, subject.slug, batch.events),
-                meter=budget.TeamMeter(claim.tenant_pk),
+                meter=budget.TeamMeter(claim.tenant_pk), is_limited=subject.is_limited,
             )  # fmt: skip
     try:
         outcome = mind.dream(material)
@@ -112,6 +112,7 @@ def _batch(run: Run, claim: Claim, mind: Mind, first: Run, subject: Subject, wai
     with tenant_scope(claim.tenant_pk):
         due.hold(claim)
         store.count(run, outcome.usage, events=len(batch.events))
+        outcome = store.inside(subject, outcome)
         for span in batch.spans:
             store.set_window(run, span, "read", "\n".join(outcome.dropped))
         for proposed in outcome.proposed:

@@ -328,7 +328,7 @@ class _Dreamer:
         turned_down = known.rejected(notes, subject.slug, batch.events)
         return Material(
             subject.name, subject.slug, batch.events, notes, turned_down, is_last=is_last, gists=gists,
-            meter=budget.TeamMeter(pk),
+            meter=budget.TeamMeter(pk), is_limited=subject.is_limited,
         )  # fmt: skip
 
     def _write(self, written: store.Written) -> None:

@@ -1,7 +1,7 @@
 """What a dream reads of the team's memory, and how what came of it is written: in one transaction, or not at all."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -13,7 +13,7 @@ from dream.known import waiting_of
 from dream.mind import Outcome
 from dream.models import Change, Digest, Quarantined, Run, SessionGist, Watermark, Window
 from dream.shapes import Cited, Gist, GistLine, Proposed
-from dream.windows import Batch, Span, Subject
+from dream.windows import Batch, Span, Subject, subject_of
 from memory import redact
 from memory.events.models import Event, Project
 from memory.graph import workers
@@ -54,6 +54,7 @@ class Written:
 
 def write(run: Run, written: Written, *, by: Actor) -> None:
     """Move the watermarks and write what came of the events, inside the bound transaction. Raises Raced."""
+    written = replace(written, outcome=inside(written.subject, written.outcome))
     for span in written.batch.spans:
         if span.is_loose:
             if not _asides(span).exists():
@@ -75,6 +76,25 @@ def write(run: Run, written: Written, *, by: Actor) -> None:
     for proposed in written.outcome.proposed:
         _propose(run, written, proposed, by)
     count_sessions(run)
+
+
+def inside(subject: Subject, outcome: Outcome) -> Outcome:
+    """Of what came of a project that not all of the team sees, what stays in its own notes or is a member's own.
+
+    A mind may write into any folder, and notes outside of the project's are read by, and told to, everybody.
+    """
+    if not subject.pk or not Project.objects.filter(pk=subject.pk, is_limited=True).exists():
+        return outcome
+    own = f"project/{path_key(subject.slug)}/"
+    left = [one for one in outcome.proposed if one.member is None and not path_key(one.path).startswith(own)]
+    if not left:
+        return outcome
+    why = [
+        sentence("%(path)s: not everybody sees this project, so its notes stay below %(own)s.", path=one.path, own=own)
+        for one in left
+    ]
+    kept = tuple(one for one in outcome.proposed if one not in left)
+    return replace(outcome, proposed=kept, dropped=(*outcome.dropped, *why))
 
 
 def count_sessions(run: Run) -> None:
@@ -199,7 +219,7 @@ def untold() -> list[Subject]:
     rows = Digest.objects.filter(has_news=True, project__isnull=False, project__merged_into__isnull=True)
     rows = rows.select_related("project")
     rows = rows.order_by("project__slug")
-    return [Subject(str(row.project_id), _name(row.project), row.project.slug, ()) for row in rows if row.project]
+    return [subject_of(row.project, ()) for row in rows if row.project]
 
 
 def follow_merges(*, recount: bool) -> None:
@@ -224,10 +244,6 @@ def follow_merges(*, recount: bool) -> None:
             counted_apart.add(home.pk)
     Digest.objects.filter(project__in=counted_apart).delete()
     Watermark.objects.filter(session__project__in=counted_apart).delete()
-
-
-def _name(project: Project) -> str:
-    return project.name or project.slug
 
 
 def _set_digest(run: Run, written: Written) -> None:

@@ -46,6 +46,8 @@ class Subject:
     name: str
     slug: str
     spans: tuple[Span, ...]
+    # Whether some of the team don't see it.
+    is_limited: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def subject_of(project: Project | None, spans: Iterable[Span]) -> Subject:
     """The spans of one project, under its name."""
     if project is None:
         return Subject(None, "Work outside a project", "elsewhere", tuple(spans))
-    return Subject(str(project.pk), project.name or project.slug, project.slug, tuple(spans))
+    return Subject(str(project.pk), project.name or project.slug, project.slug, tuple(spans), project.is_limited)
 
 
 def _sessions(*, whole: bool) -> QuerySet[Any]:

@@ -7,10 +7,12 @@ from dream import replay
 from dream import run as dreams
 from dream.mind import DistillMind
 from dream.models import Budget, Quarantined, Run, Watermark
+from memory.events.models import Project
 from memory.notes.models import Proposal
 from memory.tenants import choices
 from memory.tenants.access import command_actor, member_actor
 from memory.tenants.rls import tenant_scope
+from tests import limited
 from tests.conftest import Agent
 from tests.dream.test_model import dreamt, mind, saying
 from tests.dream.told import events_of, prompt, stop, tell
@@ -54,6 +56,32 @@ def test_it_shows_the_difference_and_changes_nothing(acme: Any, alice: Any, boun
     page = logged_in(alice).get(f"/t/acme/dreams/{done.public_id}/").content.decode()
     assert "Dry run" in page and "only here" in page and "before you commit" in page
     assert done.public_id in logged_in(alice).get(f"/t/acme/dreams/{run.public_id}/").content.decode()
+
+
+def test_of_a_limited_project_nothing_is_written_elsewhere(acme: Any, alice: Any, mia: Any, bound: Any) -> None:
+    """Neither by a dream nor by a replay, whatever the model answers; a member's own stays theirs."""
+    tell(mia, "s1", prompt("Always deploy to zanzibar"), stop())
+    with bound(acme):
+        [first, _] = events_of("s1")
+        limited.limit(Project.objects.get(), mia)
+    paths = ("general/deploy.md", "project/other/deploy.md", "profile/mia/deploy.md", PATH)
+    said = json.dumps({"operations": [
+        {"op": "create", "path": path, "body": f"- Deploy to zanzibar ({number}) [{first}]"}
+        for number, path in enumerate(paths)
+    ]})  # fmt: skip
+    with provider([said, said]) as served:
+        run = dreamt(acme, mind(served))
+        assert "write only below project/shop/" in served.prompts[0]
+        dry = dreams.Dry(run, "distill", "Be brief.")
+        claim = dreams.start_and_claim(acme, by=command_actor(acme, "tests"), dry=dry)
+        done = dreams.perform(claim, mind=mind(served, "openai-compatible:other"))
+    with bound(acme):
+        for one in (run, done):
+            assert one is not None
+            changed = set(one.changes.values_list("path", flat=True))
+            assert changed == {f"team/{PATH}", "members/mia/profile/deploy.md"}
+            assert "general/deploy.md: not everybody sees this project" in one.windows.get().detail
+        assert Proposal.objects.count() == 2
 
 
 def test_it_fails_for_good(acme: Any, alice: Any, bound: Any) -> None:
