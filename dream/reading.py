@@ -59,11 +59,17 @@ def before(rows: QuerySet[Run], after: list[Any]) -> QuerySet[Run]:
 
 
 def timed(run: Run) -> Run:
-    """The run with how long it took, as far as it is."""
+    """The run as its reader may see it, with how long it took, as far as it is."""
+    run.error = _discreet(run.error)
     run.duration_s = (  # type: ignore[attr-defined]
         (run.finished_at - run.started_at).total_seconds() if run.started_at and run.finished_at else None
     )
     return run
+
+
+def _discreet(error: str) -> str:
+    """What went wrong: the kind alone for who does not see every project. The rest quotes answers, of any of them."""
+    return error if not error or rls.sees_all() else error.partition(":")[0]
 
 
 def measured(run: Run, tenant: Tenant) -> None:
@@ -187,7 +193,7 @@ def waiting_events(tenant: Tenant) -> int:
 def failed(tenant: Tenant) -> list[Run]:
     """The last run where it failed: its events wait."""
     last: Run | None = tenant.dreams.order_by("-created_at", "-id").first()
-    return [last] if last and last.state == "failed" else []
+    return [timed(last)] if last and last.state == "failed" else []
 
 
 def tellings(session: Session, *, by: Actor) -> list[Telling]:

@@ -134,6 +134,19 @@ def test_a_run_shows_of_its_sessions_and_changes_what_is_seen(
     assert refused.status_code == 403 and "secret" not in refused.content.decode()
 
 
+def test_why_a_run_failed_quotes_no_answer_to_who_does_not_see_all(
+    acme: Any, secret: World, narrow: Agent, logged_in: Any, bob: Any, alice: Any
+) -> None:
+    run = made.run(acme, state="failed", error=f"malformed: the body of project/secret/{WORD}.md is empty")
+    paths = ("dreams/", f"dreams/{run.public_id}/", "")
+    for path in paths:
+        seen, unseen = (logged_in(who).get(f"/t/acme/{path}").content.decode() for who in (alice, bob))
+        assert f"{WORD}.md is empty" in seen and "malformed" in unseen and WORD not in unseen, path
+    for path in ("dreams", f"dreams/{run.public_id}"):
+        said = Client(headers=narrow.headers).get(f"/api/v1/{path}").content.decode()
+        assert "malformed" in said and WORD not in said
+
+
 def answered(out: Mcp, tool: str, arguments: Any, public_id: str) -> str:
     return json.dumps(out.told("tools/call", name=tool, arguments=arguments)).replace(public_id, "ID")
 
