@@ -9,9 +9,15 @@ import hashlib
 import secrets
 import threading
 import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote_plus, urlencode, urlsplit
+
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 
 from memory.sentences import sentence
 from memory.tenants import outgoing
@@ -21,11 +27,21 @@ _ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES2
 _SCOPES: Final = "openid email profile"
 _KEPT_FOR: Final = 600.0
 _MOST_KEPT: Final = 200
+# A provider that does not answer is not asked again for so long.
+_AWAY_FOR: Final = 10.0
+# How many may wait for providers at once, and for one of them: each holds one of the 24 that work (memory/wsgi.py), and
+# who has a team can have it lead to a host that answers slowly.
+_MOST_CALLS: Final = 12
+_MOST_OF_ONE: Final = 4
 LEEWAY: Final = 60
 
 
 class Failed(Exception):
     """The provider said no, or something that does not hold; `str()` says what, for people."""
+
+
+class Busy(Failed):
+    """Too many wait for the provider; it was not asked."""
 
 
 class Unproven(Failed):
@@ -109,7 +125,7 @@ def who(client: Client, asked: Asked, *, code: str, issuer: str = "") -> Claims:
         raise Failed(sentence("The answer came from another provider than the one that was asked."))
     token = _redeem(client, configuration, asked, code)
     claims = _verified(client, configuration, token.get("id_token"))
-    if not secrets.compare_digest(str(claims.get("nonce", "")), asked.nonce):
+    if not secrets.compare_digest(str(claims.get("nonce", "")).encode("utf-8", "replace"), asked.nonce.encode()):
         raise Unproven(sentence("The provider's answer belongs to another login (nonce)."))
     if "email" not in claims:
         claims = _with_userinfo(configuration, claims, token)
@@ -126,11 +142,20 @@ def _claims(configuration: dict[str, Any], claims: dict[str, Any], asked: Asked)
             raise Unproven(sentence("The provider did not ask who is there. Nothing was changed."))
     return Claims(
         subject=str(claims["sub"]),
-        email=str(claims.get("email") or "").strip().lower(),
+        email=address(str(claims.get("email") or "").strip().lower()),
         is_verified=claims.get("email_verified") in (True, "true"),
-        name=str(claims.get("name") or "")[:120],
+        name="".join(filter(str.isprintable, str(claims.get("name") or "")))[:120],
         auth_time=auth_time,
     )
+
+
+def address(said: str) -> str:
+    """An e-mail address as a provider tells it; "" where it is none."""
+    try:
+        validate_email(said)
+    except ValidationError:
+        return ""
+    return said if said.isprintable() else ""
 
 
 def _redeem(client: Client, configuration: dict[str, Any], asked: Asked, code: str) -> dict[str, Any]:
@@ -173,7 +198,7 @@ def _verified(client: Client, configuration: dict[str, Any], token: Any) -> dict
         )
     except jwt.PyJWTError as why:
         raise Unproven(sentence("The provider's id token does not hold: %(why)s.", why=why)) from None
-    if not 0 < len(str(claims["sub"])) <= 255:
+    if not 0 < len(str(claims["sub"])) <= 255 or not str(claims["sub"]).isprintable():
         raise Unproven(sentence("The provider gave no usable name (sub)."))
     audience = claims["aud"]
     names_party = "azp" in claims or (isinstance(audience, list) and len(audience) > 1)
@@ -237,12 +262,33 @@ def _names(told: Any) -> list[str]:
 
 def _fetch(url: str, *, form: dict[str, str] | None = None, authorization: str = "") -> dict[str, Any]:
     try:
-        return outgoing.fetch_json(url, form=form, authorization=authorization)
+        with _one_of_few(outgoing.place(url)):
+            return outgoing.fetch_json(url, form=form, authorization=authorization)
     except outgoing.NotSent as why:
         raise Failed(sentence("The provider could not be asked. %(why)s", why=why)) from None
 
 
+_calls: Counter[str] = Counter()
+
+
+@contextmanager
+def _one_of_few(where: str) -> Iterator[None]:
+    """One of those that may wait for this host. Raises Busy."""
+    with _lock:
+        if _calls.total() >= _MOST_CALLS or _calls[where] >= _MOST_OF_ONE:
+            raise Busy(sentence("Many logins wait for %(where)s just now. Try again in a moment.", where=where))
+        _calls[where] += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _calls[where] -= 1
+            if not _calls[where]:
+                del _calls[where]
+
+
 _documents: dict[str, tuple[float, dict[str, Any]]] = {}
+_away: dict[str, tuple[float, str]] = {}
 _lock = threading.Lock()
 
 
@@ -252,18 +298,32 @@ def _kept(url: str, *, is_fresh: bool = False) -> dict[str, Any]:
     """
     with _lock:
         at, document = _documents.get(url, (0.0, {}))
+        failed_at, why = _away.get(url, (-_AWAY_FOR, ""))
     # Asked for anew at most every ten seconds, however many unknown keys are named.
     if time.monotonic() - at < (10.0 if is_fresh else _KEPT_FOR) and document:
         return document
-    document = _fetch(url)
-    with _lock:
-        if len(_documents) >= _MOST_KEPT:
-            _documents.clear()
-        _documents[url] = (time.monotonic(), document)
+    if time.monotonic() - failed_at < _AWAY_FOR:
+        raise Failed(why)
+    try:
+        document = _fetch(url)
+    except Busy:
+        raise
+    except Failed as failed:
+        _keep(_away, url, str(failed))
+        raise
+    _keep(_documents, url, document)
     return document
+
+
+def _keep(into: dict[str, tuple[float, Any]], url: str, found: Any) -> None:
+    with _lock:
+        if len(into) >= _MOST_KEPT:
+            into.clear()
+        into[url] = (time.monotonic(), found)
 
 
 def forget() -> None:
     """Ask providers anew: their settings were just changed."""
     with _lock:
         _documents.clear()
+        _away.clear()

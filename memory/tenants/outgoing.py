@@ -24,6 +24,7 @@ import orjson
 import requests
 from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
+from django.db import connection
 from requests_hardened import Config, Manager
 from requests_hardened.ip_filter import InvalidIPAddress
 from urllib3.connection import HTTPConnection, HTTPSConnection
@@ -131,6 +132,7 @@ def fetch_json(url: str, *, form: dict[str, str] | None = None, authorization: s
         check_url(url)
     except InvalidAddress as why:
         raise NotSent("never", str(why)) from None
+    let_go()
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
     if authorization:
         headers["Authorization"] = authorization
@@ -153,6 +155,12 @@ def fetch_json(url: str, *, form: dict[str, str] | None = None, authorization: s
     if not isinstance(document, dict):
         raise NotSent("never", sentence("%(where)s answered no JSON object.", where=place(url)))
     return document
+
+
+def let_go() -> None:
+    """Give the database connection back: a process has few, and whoever waits for somebody else's server needs none."""
+    if not connection.in_atomic_block:
+        connection.close()
 
 
 def _private(url: str) -> str:

@@ -20,13 +20,11 @@ from urllib.parse import urlencode, urlsplit
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.utils.dateparse import parse_datetime
 
 from memory.sentences import sentence
 from memory.tenants import outgoing
-from memory.tenants.oidc import LEEWAY, Claims, Failed, Unproven
+from memory.tenants.oidc import LEEWAY, Claims, Failed, Unproven, address
 
 INSTALL: Final = "uv sync --extra saml"
 MOST_CERTIFICATES: Final = 2
@@ -514,7 +512,7 @@ def _claims(assertion: Any, provider: Provider) -> Claims:
     named = [one for name in sorted(_NAMES) for one in told.get(name, [])]
     return Claims(
         subject=subject,
-        email=email if _is_address(email) else "",
+        email=address(email),
         # SAML has no word for it: the team names the domains whose addresses it takes the provider's word for.
         is_verified=verified <= {"true", "1"},
         name=named[0][:120] if named else "",
@@ -538,14 +536,6 @@ def _attributes(assertion: Any) -> dict[str, list[str]]:
         values = [_text(value) for value in one.findall("saml:AttributeValue", namespaces=_SPACES) if not len(value)]
         told.setdefault(one.get("Name", "").lower(), []).extend(filter(None, values))
     return told
-
-
-def _is_address(email: str) -> bool:
-    try:
-        validate_email(email)
-    except ValidationError:
-        return False
-    return True
 
 
 def _text(node: Any) -> str:

@@ -1,5 +1,6 @@
 """Single sign-on of a team, against a real OpenID provider on loopback."""
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,9 +10,10 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
+from django.db import connection
 from django.test import Client
 
-from memory.tenants import invitations, oidc, people, rls, sign_on
+from memory.tenants import invitations, oidc, outgoing, people, rls, sign_on
 from memory.tenants.access import command_actor, member_actor
 from memory.tenants.models import AuditEntry, Identity, Member, SignOn, User
 from tests.conftest import PASSWORD, new_team
@@ -167,8 +169,15 @@ def by_secret(claims: dict[str, Any], pem: str) -> str:
         {"aud": ["{client}", "somebody-else"]},
         {"exp": 1_700_000_000},
         {"sub": ""},
+        {"sub": ["bob"]},
+        {"sub": "bo\0b"},
+        {"sub": "\ud800"},
+        {"nonce": "\xe9"},
+        {"nonce": None},
+        {"iat": 10**30},
+        {"azp": "somebody-else"},
     ],
-    ids=str,
+    ids=repr,
 )
 def test_what_does_not_hold_lets_nobody_in(team: Team, bob: Any, bent: dict[str, Any]) -> None:
     client = team.form["client_id"]
@@ -181,6 +190,15 @@ def test_what_does_not_hold_lets_nobody_in(team: Team, bob: Any, bent: dict[str,
     assert team.trip(browser, "bob").status_code == 403
     assert browser.get("/t/acme/").status_code == 302
     assert [(who, outcome) for who, outcome, _ in team.audit("sign_on.enter")] == [("single sign-on", "refused")]
+
+
+@pytest.mark.parametrize(
+    "email", ["bob\0@acme.test", "\ud800@acme.test", "bob@acme.test\nBcc: x", ["bob@acme.test"], 5]
+)
+def test_what_is_no_address_lets_nobody_in(team: Team, bob: Any, email: Any) -> None:
+    team.provider.bend = lambda claims: {**claims, "email": email, "name": "\0\ud800"}
+    answer = team.trip(Client(), "bob")
+    assert answer.status_code == 403 and "tells no e-mail address" in answer.content.decode()
 
 
 @pytest.mark.parametrize("sign", [other_key, unsigned, by_secret])
@@ -380,6 +398,52 @@ def test_loopback_is_reached_only_where_the_operator_says_so(team: Team, setting
 def test_who_clicks_again_and_again_makes_us_ask_once(team: Team) -> None:
     assert [Client().get("/sso/acme/start/").status_code for _ in range(3)] == [302] * 3
     assert team.provider.described == 1
+
+
+def test_a_provider_that_is_away_is_not_asked_at_each_click(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    oidc.forget()
+    asked: list[str] = []
+
+    def away(url: str, **_: Any) -> Any:
+        asked.append(url)
+        raise outgoing.NotSent("later", "nobody is there")
+
+    monkeypatch.setattr(outgoing, "fetch_json", away)
+    said = [Client().get("/sso/acme/start/") for _ in range(3)]
+    assert [one.status_code for one in said] == [502] * 3 and "nobody is there" in said[2].content.decode()
+    assert len(asked) == 1
+
+
+def test_few_wait_for_one_provider_and_hold_nothing(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A team's provider that answers slowly keeps the server from nobody."""
+    oidc.forget()
+    is_answered, at_it = threading.Event(), threading.Semaphore(0)
+    held: list[bool] = []
+
+    def slowly(url: str, **_: Any) -> Any:
+        outgoing.let_go()
+        held.append(connection.connection is not None)
+        at_it.release()
+        assert is_answered.wait(20)
+        raise outgoing.NotSent("later", "too late")
+
+    monkeypatch.setattr(outgoing, "fetch_json", slowly)
+
+    def click() -> None:
+        Client().get("/sso/acme/start/")
+        connection.close()
+
+    threads = [threading.Thread(target=click) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        assert at_it.acquire(timeout=20)
+    fifth = Client().get("/sso/acme/start/")
+    assert fifth.status_code == 502 and "Try again in a moment" in fifth.content.decode()
+    is_answered.set()
+    for thread in threads:
+        thread.join(20)
+    assert held == [False] * 4
 
 
 @pytest.mark.parametrize(
