@@ -242,6 +242,8 @@ def appoint(email: str, *, by: Operator, is_operator: bool = True) -> bool:
         return False
     with transaction.atomic():
         User.objects.filter(pk=user.pk).update(is_operator=is_operator)
+        # A link that an admin of some team made would open all of them now.
+        keys.end_links(str(user.pk))
         action = "operator.add" if is_operator else "operator.remove"
         log(by, action, user.email)
         people.record_in_teams(user, action, after=by.label)

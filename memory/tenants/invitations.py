@@ -15,7 +15,7 @@ from memory.tenants import audit, rls
 from memory.tenants.access import Actor, Refused, member_actor, require
 from memory.tenants.keys import digest
 from memory.tenants.models import Invitation, Member, Role, Tenant, User
-from memory.tenants.people import InvalidMember, address, free_handle
+from memory.tenants.people import InvalidMember, address, free_handle, require_still
 
 LIFE: Final = timedelta(days=7)
 
@@ -46,6 +46,7 @@ def invite(tenant: Tenant, email: str, *, role: str, by: Actor) -> tuple[Invitat
             % {"email": repr(email), "role": repr(role)}
         )
     Tenant.objects.select_for_update().get(pk=tenant.pk)
+    require_still(by)
     if Member.objects.current().filter(tenant=tenant, user__email=known).exists():
         raise InvalidMember(gettext("%(known)s is in the team already.") % {"known": known})
     open_invitations(tenant).filter(email=known).update(withdrawn_at=timezone.now())

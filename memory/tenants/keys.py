@@ -230,6 +230,13 @@ def claim_link(token: str) -> Link | None:
     return _link("SELECT user_id, slug FROM claim_login_link(%s)", token)
 
 
+def end_links(user_pk: str) -> int:
+    """End the unused login links of a person, whoever made them; gives how many."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT end_login_links(%s)", [user_pk])
+        return int(cursor.fetchone()[0])
+
+
 def _link(sql: str, token: str) -> Link | None:
     with connection.cursor() as cursor:
         cursor.execute(sql, [digest(token)])

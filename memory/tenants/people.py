@@ -167,6 +167,7 @@ def add_member(tenant: Tenant, email: str, *, role: str | None = None, by: Actor
         )
     # Of two that lower the last two owners one must wait, and then sees that only one is left.
     Tenant.objects.select_for_update().get(pk=tenant.pk)
+    require_still(by)
     user = User.objects.filter(email=known).first() or User.objects.create_user(known)
     member = Member.objects.filter(tenant=tenant, user=user).first()
     former = member.role if member and not member.removed_at else None
@@ -186,6 +187,16 @@ def add_member(tenant: Tenant, email: str, *, role: str | None = None, by: Actor
     member.save()
     audit.record(by, "member.manage", member.public_id, before=former or "", after=wanted)
     return Added(member, former is None, former)
+
+
+def require_still(by: Actor) -> None:
+    """Raises Refused where a member was lowered or removed while they waited for the team's lock: what they may was
+    read before it.
+    """
+    if by.kind != "member":
+        return
+    if by.member_pk is None or not Member.objects.current().filter(pk=by.member_pk, role=by.role).exists():
+        raise Refused("member.manage")
 
 
 def _other_owner(tenant: Tenant, user: User) -> bool:
@@ -290,6 +301,7 @@ def remove_member(member: Member, *, by: Actor) -> None:
         require(by, "member.manage")
     # Of the last two owners that remove each other one must wait, and then sees that it would be the last.
     tenant = Tenant.objects.select_for_update().get(pk=member.tenant_id)
+    require_still(by)
     locked = Member.objects.select_related("user").get(pk=member.pk)
     if locked.removed_at is not None:
         return

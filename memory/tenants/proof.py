@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from memory import problems
-from memory.tenants import entry, people
+from memory.tenants import entry, keys, people
 from memory.tenants.leads import BACKEND
 from memory.tenants.middleware import client_ip, path_of
 from memory.tenants.models import Browser, User
@@ -147,7 +147,10 @@ def browsers_of(user: User) -> list[Browser]:
 
 
 def log_out_everywhere(user: User, *, but: str | None = None) -> int:
-    """End this person's sessions, but for the one named; gives how many."""
+    """End this person's sessions, but for the one named, and the login links that could begin another; gives how many
+    sessions.
+    """
+    keys.end_links(str(user.pk))
     doomed = user.browsers.exclude(session_key=but or "")
     ended, _ = Session.objects.filter(session_key__in=doomed.values("session_key")).delete()
     doomed.delete()

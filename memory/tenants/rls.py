@@ -23,6 +23,8 @@ CROSSINGS: Final = (
     "enter_door",
     "claim_login_link",
     "peek_login_link",
+    "end_login_links",
+    "end_links_of_member",
     "user_tenants",
     "tenant_by_slug",
     "claim_due",

@@ -11,8 +11,9 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from memory.tenants import keys, rls
-from memory.tenants.access import MAY, member_actor
+from memory.ops import teams
+from memory.tenants import invitations, keys, people, rls
+from memory.tenants.access import MAY, Refused, member_actor
 from memory.tenants.models import AgentKey, AuditEntry, Invitation, Member, Role
 from tests.conftest import PASSWORD, Agent, new_agent
 
@@ -216,6 +217,52 @@ def test_no_admin_gets_a_login_link_into_another_team(
     assert "/login/link/" not in answer and "manage.py login_link" in answer
 
 
+def test_a_login_link_opens_nothing_that_came_after_it(
+    acme: Any, globex: Any, alice: Any, mia: Any, bob: Any, charlie: Any, logged_in: Any
+) -> None:
+    """Whoever made it may hold it still, and would come in as more than they could have asked for."""
+    browser = logged_in(mia)
+    with rls.tenant_scope(str(acme.pk)):
+        people.change_role(mia, "admin", by=member_actor(alice))
+
+    def link() -> str:
+        return link_in(browser.post(f"/t/acme/members/{bob.public_id}/link/"))
+
+    def role(name: str) -> None:
+        with rls.tenant_scope(str(acme.pk)):
+            people.change_role(bob, name, by=member_actor(alice))
+
+    before = link()
+    role("owner")
+    assert Client().post(before).status_code == 410
+    role("member")
+    before = link()
+    with rls.tenant_scope(str(globex.pk)):
+        joined = people.add_member(globex, "bob@acme.test", by=member_actor(charlie)).member
+    assert Client().post(before).status_code == 410
+    with rls.tenant_scope(str(globex.pk)):
+        people.remove_member(joined, by=member_actor(charlie))
+    before = link()
+    with rls.tenant_scope(str(acme.pk)):
+        people.remove_member(bob, by=member_actor(alice))
+        people.add_member(acme, "bob@acme.test", by=member_actor(alice))
+    assert Client().post(before).status_code == 410
+    before = link()
+    teams.appoint("bob@acme.test", by=teams.command("tests"))
+    assert Client().post(before).status_code == 410
+    teams.appoint("bob@acme.test", by=teams.command("tests"), is_operator=False)
+    assert Client().post(link()).status_code == 302
+
+
+@pytest.mark.parametrize("way", ["/password/", "/account/logout-everywhere/"])
+def test_who_secures_their_account_ends_the_links_into_it(alice: Any, bob: Any, logged_in: Any, way: str) -> None:
+    sent = link_in(logged_in(alice).post(f"/t/acme/members/{bob.public_id}/link/"))
+    new = "quite another one"
+    form = {"old": PASSWORD, "password1": new, "password2": new}
+    assert logged_in(bob).post(way, form).status_code == 302
+    assert Client().post(sent).status_code == 410
+
+
 def test_the_roles_page_is_the_table_that_decides(vera: Any, logged_in: Any) -> None:
     page = logged_in(vera).get("/t/acme/roles/").content.decode()
     for action, allowed in MAY.items():
@@ -317,6 +364,29 @@ def test_two_owners_can_not_remove_each_other(acme: Any, alice: Any, bob: Any) -
         with pytest.raises(people.InvalidMember):
             people.remove_member(alice, by=member_actor(alice))
         assert [row.handle for row in Member.objects.current().filter(role="owner")] == ["alice"]
+
+
+@pytest.mark.parametrize("change", ["lowered", "removed"])
+def test_who_was_put_out_while_they_waited_does_nothing_more(
+    acme: Any, alice: Any, mia: Any, bob: Any, change: str
+) -> None:
+    with rls.tenant_scope(str(acme.pk)):
+        people.change_role(mia, "admin", by=member_actor(alice))
+        mia.refresh_from_db()
+        # What their request read before it had the team's lock.
+        before = member_actor(mia)
+        if change == "lowered":
+            people.change_role(mia, "viewer", by=member_actor(alice))
+        else:
+            people.remove_member(mia, by=member_actor(alice))
+        for act in (
+            lambda: people.add_member(acme, "friend@evil.test", role="admin", by=before),
+            lambda: people.change_role(bob, "admin", by=before),
+            lambda: people.remove_member(bob, by=before),
+            lambda: invitations.invite(acme, "friend@evil.test", role="admin", by=before),
+        ):
+            with pytest.raises(Refused):
+                act()
 
 
 def test_a_viewers_key_may_only_look_and_ask() -> None:
