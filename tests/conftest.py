@@ -32,6 +32,9 @@ from tests.browser.chromium import pytest_collection_modifyitems, pytest_termina
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Share a run of the whole suite among the cores: it takes a third of an hour on one. `-n 0` keeps it in one."""
+    if hasattr(config, "workerinput"):
+        # One of those cores: it is asked the same, with no number, and would share its share again without end.
+        return
     is_whole = config.args_source == config.ArgsSource.TESTPATHS and config.option.markexpr == "not slow"
     if is_whole and config.option.numprocesses is None and not config.option.usepdb:
         config.option.numprocesses = min(os.cpu_count() or 1, MOST_WORKERS)
