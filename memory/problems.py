@@ -1,5 +1,6 @@
 """The one shape of an error: application/problem+json (RFC 9457)."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -60,18 +61,27 @@ def body(problem: Problem) -> dict[str, Any]:
 
 def response(problem: Problem) -> HttpResponse:
     """The problem as an HTTP answer."""
-    answer = HttpResponse(orjson.dumps(body(problem)), status=problem.status, content_type="application/problem+json")
+    answer = HttpResponse(_written(body(problem)), status=problem.status, content_type="application/problem+json")
     for name, value in problem.headers.items():
         answer[name] = value
     return answer
 
 
-def answered(start_response: Any, problem: Problem) -> list[bytes]:
+def answered(start_response: Any, problem: Problem, *more: tuple[str, str]) -> list[bytes]:
     """The same for a WSGI application that answers before Django does."""
     answer = response(problem)
     length = ("Content-Length", str(len(answer.content)))
-    start_response(f"{answer.status_code} {answer.reason_phrase}", [*answer.items(), length])
+    start_response(f"{answer.status_code} {answer.reason_phrase}", [*answer.items(), *more, length])
     return [answer.content]
+
+
+def _written(value: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        # What was asked for stands in it, and may hold half a character, of which no UTF-8 can be made.
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
 def not_found(public_id: str) -> Problem:
@@ -126,6 +136,11 @@ def is_project_limit(exc: BaseException) -> bool:
     """Whether the database refused a row of a project that is hidden from the writer (see tenants/rls.py)."""
     fault = exc if isinstance(exc, InsufficientPrivilege) else exc.__cause__
     return isinstance(fault, InsufficientPrivilege) and '"project_limit"' in str(fault)
+
+
+def server_fault() -> Problem:
+    """500: a fault of ours, which the log explains under the request's id."""
+    return Problem(500, "server_error", "A fault on the server. The request id is in X-Request-Id.")
 
 
 def incomplete() -> Problem:

@@ -1,5 +1,6 @@
 """What comes over the wire, as all that is behind reads it: bodies that are whole, words in UTF-8, and who asks."""
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -7,7 +8,7 @@ from typing import Any, Final
 
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 
-from memory import problems
+from memory import ids, logs, problems
 
 _BODIES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
@@ -38,6 +39,13 @@ class Whole:
             return self.application(environ, start_response)
         except Cut:
             return problems.answered(start_response, problems.incomplete())
+        except Exception:
+            # What rises to here came from outside of Django, which answers its own faults: a program is told all the
+            # same in the shape that it reads.
+            request_id = ids.new_key()
+            with logs.of_request(request_id):
+                logging.getLogger(__name__).exception("%s %s", environ["REQUEST_METHOD"], environ["PATH_INFO"])
+            return problems.answered(start_response, problems.server_fault(), ("X-Request-Id", request_id))
 
 
 class _Body:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from memory.wire import Forwarded
+from memory.wire import Forwarded, Whole
 from tests.conftest import Agent
 
 JSON = "application/json"
@@ -65,6 +65,17 @@ def test_a_body_that_may_be_half_of_one_is_not_taken(live: str, agent: Agent, do
         assert requests.get(asked, headers=agent.headers, timeout=20).status_code == 404
     else:
         assert counts(live, agent) == [0, 0, 0, 0]
+
+
+def test_a_fault_outside_of_django_is_a_problem_too() -> None:
+    def broken(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        raise ValueError("boom")
+
+    said: list[Any] = []
+    [body] = Whole(broken)({"REQUEST_METHOD": "GET", "PATH_INFO": "/api/v1/x"}, lambda *args: said.extend(args))
+    assert said[0].startswith("500 ") and ("Content-Type", "application/problem+json") in said[1]
+    assert json.loads(body)["code"] == "server_error" and b"boom" not in body
+    assert dict(said[1])["X-Request-Id"]
 
 
 @pytest.mark.parametrize("charset", ["utf-7", "unicode_escape", "rot13", "undefined", "none-such"])

@@ -44,7 +44,9 @@ def _words(ready: Ready, told: Told | None) -> list[str]:
     if told is not None and told.value is not None and not isinstance(told.value, str):
         # The value is at hand: its bytes would have to be read again.
         return mentions.words_in(told.value)
-    raw = told.value.encode() if told is not None and isinstance(told.value, str) else _head(ready.packed)
+    # Half a character makes no UTF-8; what is stored has U+FFFD there.
+    text = told.value.encode("utf-8", "replace") if told is not None and isinstance(told.value, str) else None
+    raw = _head(ready.packed) if text is None else text
     return mentions.words_of(raw, ready.fields["media"]) if raw else []
 
 

@@ -45,6 +45,10 @@ def test_a_repository_may_be_called_anything() -> None:
         ("cache/tools/lookup", {"tool": "x", "arguments": {}, "context": {"project": "\ud800", "session": "\ud800"}}),
         ("workers", {"task": "\ud800"}),
         ("threads", {"title": "\ud800"}),
+        ("triggers", {"source": "ci", "payload": "\ud800"}),
+        ("triggers", {"source": "ci", "payload": 1, "thread": "\ud800"}),
+        ("triggers", {"source": "ci", "payload": 1, "thread": {"\ud800": 1}}),
+        ("triggers", {"source": "ci", "payload": 1, "id": "x\udfffy"}),
     ],
 )
 def test_half_a_character_is_no_fault_of_ours(client: Any, agent: Any, path: str, body: Any) -> None:
