@@ -1,12 +1,23 @@
 """Addresses of notes and proposals: below /api/v1/, and pages."""
 
-from django.urls import path
+from django.urls import path, register_converter
+from django.urls.converters import PathConverter
 
 from memory.notes import api, change_api, discuss_views, edit_views, file_views, govern_views, space_views, views
 
+
+
+class Address(PathConverter):
+    """Any path, also one with a line break in it: what is wrong with it is said by the note's own rules."""
+
+    regex = "(?s:.+)"
+
+
+register_converter(Address, "address")
+
 api_patterns = [
     # Before notes/<id>: a path may look like anything.
-    path("notes/by-path/<path:address>", api.by_path, name="api-note-by-path"),
+    path("notes/by-path/<address:address>", api.by_path, name="api-note-by-path"),
     path("notes/export", change_api.export, name="api-notes-export"),
     path("notes/import", change_api.take_in, name="api-notes-import"),
     path("notes/<str:note_id>/move", change_api.move, name="api-note-move"),

@@ -89,7 +89,8 @@ def _slow_json(raw: bytes) -> tuple[Any, int]:
     try:
         # orjson refuses lone surrogates too, which real tool output holds; the standard library takes them.
         value = json.loads(
-            raw.decode("utf-8", "replace"),
+            # Windows' shells put a byte order mark before what they pipe.
+            raw.decode("utf-8-sig", "replace"),
             parse_int=lambda text: int(text) if len(text) <= MAX_DIGITS else _as_text(text, unreadable),
             parse_float=lambda text: _as_text(text, unreadable) if isinf(float(text)) else float(text),
             parse_constant=_refuse_constant,

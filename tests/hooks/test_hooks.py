@@ -53,6 +53,14 @@ def test_it_stores_every_sample_and_answers_nothing_strange(agent: Agent, acme: 
             assert seqs(session) == list(range(1, session.last_seq + 1))
 
 
+def test_a_byte_order_mark_is_no_part_of_the_call(agent: Agent, acme: Any, bound: Any) -> None:
+    raw = json.dumps(CALL).encode()
+    ids = {post(agent, "claude-code", mark + raw)["X-Team-Memory-Event"] for mark in (b"\xef\xbb\xbf", b"")}
+    assert len(ids) == 1
+    with bound(acme):
+        assert bodies.stored(Event.objects.get()) == orjson.dumps(CALL)
+
+
 def test_it_needs_a_key(agent: Agent) -> None:
     assert Client().post("/api/v1/hooks/codex", "{}", content_type="application/json").status_code == 401
     right = agent.headers["Authorization"]

@@ -105,7 +105,7 @@ def test_it_proposes_to_delete(agent: Agent, api: Any, acme: Tenant, note: Note,
 @pytest.mark.parametrize(
     "path",
     ["../../other/profile/role.md", "profile/%252e%252e/x.md", "profile\\..\\x.md", "/etc/passwd", "C:\\x.md",
-     "profile/role.md%00.txt", "con.md", f"a/{'b' * 300}.md", ""],
+     "profile/role.md%00.txt", "general/two%0Alines.md", "con.md", f"a/{'b' * 300}.md", ""],
 )  # fmt: skip
 @pytest.mark.parametrize("method", ["get", "put", "delete"])
 def test_it_takes_no_path_that_could_leave_its_space(agent: Agent, api: Any, method: str, path: str) -> None:
