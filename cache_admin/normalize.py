@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from posixpath import normpath
 from typing import Any, Final
-from urllib.parse import SplitResult, quote, unquote_to_bytes, urlsplit
+from urllib.parse import SplitResult, quote, unquote, unquote_to_bytes, urlsplit
 
 from w3lib.url import canonicalize_url
 
@@ -28,11 +28,22 @@ _DRIVE: Final = re.compile(r"[A-Za-z]:(?=/|$)")
 _TRACKERS: Final = re.compile(
     r"utm_\w+|gclid|dclid|gbraid|wbraid|fbclid|msclkid|yclid|twclid|ttclid|igshid|mc_cid|mc_eid|_hsenc|_hsmi|vero_id"
 )
-_SECRET_PARAMETER: Final = re.compile(
-    r"(?:access_?|auth_?|id_?|refresh_?|csrf_?)?token|sig|signature|api[-_]?key|secret|client_secret|password|passwd|pwd"
-    r"|x-(?:amz|goog)-.*|session(?:id)?|sid|credentials?|jwt|authorization",
-    re.IGNORECASE,
+# A parameter is a secret by one word of its name: private_token, authToken, user[password], X-Amz-Signature.
+_SECRET_WORDS: Final = re.compile(
+    r"token|\w*(?:access|auth|id|refresh|csrf|xsrf)token|sig|signature|hmac|(?:api|access|private|auth)key|secret|\w+secret"
+    r"|passwords?|passwd|passphrase|pwd|pass|jwt|auth|oauth|authorization|bearer|credentials?|session|sessionid|sid"
+    r"|\w+sessid|ticket|otp|totp|pat|sas|csrf|xsrf|cookie"
 )
+_SECRET_PARAMETER: Final = re.compile(
+    r"x-(?:amz|goog)-.*|.*(?:api|access|private|auth|account)[-_. ]?keys?", re.IGNORECASE
+)
+# Tokens that say where a list goes on.
+_PLACE_TOKEN: Final = re.compile(r"(?:next|page|paging|pagination|continuation|sync|cursor|start|list)[-_]?token", re.I)
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+# `key` alone may be a sort key; a long one that no person typed is none.
+_MADE_UP: Final = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~-]{16,}")
+# Letters that IDNA 2003 wrote as others, and browsers no longer do: straße.de and strasse.de are two sites.
+_DEVIATING: Final = re.compile("[\u00df\u1e9e\u03c2\u200c\u200d]")
 
 
 class NotKeyable(ValueError):
@@ -200,11 +211,20 @@ def url(text: str, *, http_hosts: frozenset[str] = frozenset()) -> str:
             return text
         # The fragment stays with the browser, but for single-page apps whose routes it is.
         bare = parts._replace(query="", fragment=parts.fragment if parts.fragment.startswith(("!", "/")) else "")
+        bare = bare._replace(netloc=_ascii(bare.netloc)) if _DEVIATING.search(bare.netloc) else bare
         plain = urlsplit(canonicalize_url(bare.geturl(), keep_fragments=True))
         scheme = "https" if plain.hostname in http_hosts else plain.scheme
         return plain._replace(scheme=scheme, netloc=_host(plain), query=_query(parts.query)).geturl()
     except ValueError:
         return text
+
+
+def _ascii(netloc: str) -> str:
+    """The host with those labels as IDNA 2008 writes them."""
+    labels = unicodedata.normalize("NFC", netloc.lower()).split(".")
+    return ".".join(
+        "xn--" + label.encode("punycode").decode() if _DEVIATING.search(label) else label for label in labels
+    )
 
 
 def _host(parts: SplitResult) -> str:
@@ -300,7 +320,21 @@ def _secret_url(text: str) -> bool:
             parts = urlsplit(word)
         except ValueError:
             continue
-        names = (one.partition("=")[0] for one in f"{parts.query}&{parts.fragment}".split("&"))
-        if "@" in parts.netloc or any(_SECRET_PARAMETER.fullmatch(name) for name in names):
+        if "@" in parts.netloc or _secret_query(f"{parts.query}&{parts.fragment}"):
             return True
     return False
+
+
+def _secret_query(text: str) -> bool:
+    pairs = [one.partition("=") for one in re.split("[&;?]", text)]
+    said = {unquote(name): unquote(value) for name, _, value in pairs if name}
+    # The answer of an OAuth server; `code` alone may be a country's.
+    is_grant = {"code", "state"} <= said.keys()
+    return is_grant or any(_secret_name(name) for name in said) or bool(_MADE_UP.fullmatch(said.get("key", "")))
+
+
+def _secret_name(name: str) -> bool:
+    if _PLACE_TOKEN.fullmatch(name):
+        return False
+    words = (word.lower() for word in _WORDS.findall(name))
+    return bool(_SECRET_PARAMETER.fullmatch(name)) or any(_SECRET_WORDS.fullmatch(word) for word in words)
