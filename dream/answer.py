@@ -33,6 +33,14 @@ OPERATIONS: Final = (*WRITES, "delete", "none")
 _COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.S)
 _REFUSAL = re.compile(r"\b(sorry|can(?:'|’)?t|cannot|unable|won(?:'|’)t|not able|decline)\b", re.I)
 _KEYS: Final = ("operations", "notes", "delete")
+# What a model thought aloud may hold drafts of the answer.
+_THOUGHT: Final = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.S | re.I)
+# Beside an empty answer: not that there was nothing to learn, but that it did not look.
+_DID_NOT: Final = re.compile(
+    r"\b(?:can(?:'|’)?t|cannot|can not|won(?:'|’)?t|unable to|not able to|must decline|decline to)"
+    r"\W+(?:help|assist|comply|process|complete|continue|provide|fulfil|do)\b",
+    re.I,
+)
 
 
 def parse(text: str, *, shown: Mapping[str, SeenEvent], notes: Sequence[KnownNote], made_by: str) -> Read:
@@ -41,6 +49,8 @@ def parse(text: str, *, shown: Mapping[str, SeenEvent], notes: Sequence[KnownNot
     Raises Malformed or Refused; a single operation that can't be taken is dropped and the others stay.
     """
     answer = whole_object(text)
+    if not any(answer.get(key) for key in _KEYS):
+        _refuse_an_excuse(answer, text)
     desk = Desk(shown, {paths.path_key(note.path): note for note in notes}, made_by)
     read = Read(dropped=desk.dropped)
     deletes: list[Mapping[str, Any]] = []
@@ -58,7 +68,7 @@ def parse(text: str, *, shown: Mapping[str, SeenEvent], notes: Sequence[KnownNot
 
 def _operations(answer: dict[str, Any]) -> list[dict[str, Any]]:
     """All operations, each with a known `op` and the fields it needs; "notes" and "delete" are the older words."""
-    wanted, written, deleted = (answer.get(key) or [] for key in _KEYS)
+    wanted, written, deleted = (answer.get(key, []) for key in _KEYS)
     for name, rows in zip(_KEYS, (wanted, written, deleted), strict=True):
         if not isinstance(rows, list):
             raise Malformed(f'"{name}" must be a list')
@@ -77,26 +87,64 @@ def _operations(answer: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
+def _refuse_an_excuse(answer: Mapping[str, Any], text: str) -> None:
+    """An empty answer beside an error or a refusal says nothing about the events, which must stay to be read again."""
+    for key in ("error", "errors", "refusal"):
+        if answer.get(key):
+            raise Refused(f"the answer is empty, with {key}: {redact.brief(str(answer[key]), 120)}")
+    if _DID_NOT.search(text):
+        raise Refused(f"the answer is empty, and declines: {redact.brief(text.strip(), 120)}")
+
+
 def whole_object(text: str, keys: Sequence[str] = _KEYS) -> dict[str, Any]:
-    """The first JSON object in the text that has one of the keys; chatter and fences around it do no harm."""
+    """The JSON object in the text that has one of the keys, of several the first that says something; chatter, thoughts
+    and fences around it do no harm.
+    """
+    text = _THOUGHT.sub("", text)
     if not text.strip():
         raise Malformed("the answer is empty")
     if "{" not in text:
         said = redact.brief(text.strip(), 120)
         raise (Refused if _REFUSAL.search(text) else Malformed)(f"no JSON object in the answer: {said}")
-    reason = ""
-    for place in (found.start() for found in re.finditer(r"\{", text)):
-        for candidate in (text[place:], _without_commas(text[place:])):
-            try:
-                value, _ = json.JSONDecoder().raw_decode(candidate)
-            except (json.JSONDecodeError, RecursionError) as why:
-                reason = reason or str(why)
-                continue
-            if isinstance(value, dict) and any(key in value for key in keys):
+    reason, place, empty = "", text.find("{"), None
+    while place >= 0:
+        value, end, why = _object_at(text[place:])
+        reason = reason or why
+        if isinstance(value, dict) and any(key in value for key in keys):
+            if any(value.get(key) for key in keys):
                 return value
+            # "For example {"notes": []}" may stand before the answer.
+            empty, place = value if empty is None else empty, text.find("{", place + end)
+            continue
         if text[place:].lstrip("{ \n\r\t").startswith(tuple(f'"{key}"' for key in keys)):
+            empty = None
             break  # this was the answer; what follows are pieces of it
+        place = text.find("{", place + 1)
+    if empty is not None:
+        return empty
     raise Malformed(f'the answer is not one JSON object with "{keys[0]}": {reason or "no such object"}')
+
+
+def _object_at(text: str) -> tuple[Any, int, str]:
+    """The JSON value that the text begins with, and where to look on; None, 0 and why where there is none."""
+    reason = ""
+    for candidate in (text, _without_commas(text)):
+        try:
+            # Not strict: many models write a line break inside a text as itself.
+            value, end = json.JSONDecoder(object_pairs_hook=_once, strict=False).raw_decode(candidate)
+        except (ValueError, RecursionError) as why:
+            reason = reason or str(why)
+            continue
+        return value, end if candidate is text else 1, ""
+    return None, 0, reason
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of a doubled key the last value would stand, and what the first one said would be gone without a word."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands there twice")
+    return found
 
 
 def _without_commas(text: str) -> str:
@@ -108,6 +156,12 @@ def _deletes(asked: Sequence[Mapping[str, Any]], desk: Desk) -> list[Proposed]:
     """Deletions of notes it was shown whole; a pinned note is never proposed."""
     found = {paths.path_key(each["path"]): each for each in asked}
     rows = [(note, found[key]) for key, note in desk.notes.items() if key in found and note.is_whole]
+    shown = {key for key, note in desk.notes.items() if note.is_whole}
+    desk.dropped += [
+        f"{redact.brief(each['path'], 80)}: it was not shown, so it is not proposed for deletion"
+        for key, each in found.items()
+        if key not in shown
+    ]
     made = []
     for note, each in rows:
         if note.is_pinned:

@@ -16,6 +16,19 @@ from memory.sentences import sentence
 MAX_BYTES: Final = 4096
 WRITES: Final = ("create", "rewrite", "replace_section", "merge")
 _CITED: Final = re.compile(r"\s*\[((?:evt_[\w.-]+)(?:\s*,\s*evt_[\w.-]+)*)\]\s*$")
+# A whole body that is one of these came of a failure, or is a place to write into.
+_NO_NOTE: Final = re.compile(
+    r"\W*(?:(?:i['’]?m|i am|we['’]?re)\s+(?:very |really |so )?sorry\b|sorry[,.!]"
+    r"|as an? (?:ai|artificial|large language)\b"
+    r"|i\s+(?:can['’]?t|cannot|can not|won['’]?t|am unable|am not able|must decline)\b|i['’]m\s+(?:unable|not able)\b"
+    r"|(?:internal server |api |http )?error\s*:|http[ /]?\d|(?:4\d\d|5\d\d)\s+[a-z]|traceback \(most recent"
+    r"|(?:the )?(?:request|connection) (?:timed out|failed|was)|rate limit|too many requests|service unavailable"
+    r"|bad gateway|overloaded|<!doctype|<html"
+    r"|(?:todo|tbd|n/?a|none|null|undefined|nothing(?: new)?|no (?:new )?(?:facts|notes|content))\W*$"
+    r"|[<\[{(](?:note|your|insert|content|body|text|placeholder)[^>\])}\n]*[>\])}]\W*$)",
+    re.I,
+)
+_LONGEST_EXCUSE: Final = 400
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)")
 
 
@@ -34,6 +47,7 @@ class Desk:
         if path is None:
             return []
         old = self.notes.get(path.key)
+        raw = _without_head(raw)
         body, cited = self.body(raw)
         if old and not old.is_whole and kind != "replace_section":
             # Only its name was shown: what it says can be added to, never replaced.
@@ -59,6 +73,8 @@ class Desk:
         body, cited = self.lines_and_sources(clean, ids(raw.get("events") or raw.get("sources")))
         if not body.strip():
             raise Malformed(f'the body of {raw.get("path")} is empty; use the operation "delete" to ask for a deletion')
+        if not cited and len(body) <= _LONGEST_EXCUSE and (_NO_NOTE.match(body) or not re.search(r"\w", body)):
+            raise Malformed(f"the body of {raw.get('path')} is no note: {redact.brief(body.strip(), 80)}")
         return (body if body.endswith("\n") else f"{body}\n"), cited
 
     def lines_and_sources(self, body: str, whole: Sequence[str] = ()) -> tuple[str, list[Cited]]:
@@ -181,6 +197,18 @@ class _Draft:
     cited: list[Cited]
 
 
+def _without_head(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The operation without the frontmatter that a model wrote into the body, as it sees it in notes."""
+    try:
+        document = frontmatter.split(raw["body"])
+    except ValueError:
+        return raw
+    if not document.raw_frontmatter:
+        return raw
+    said = {name: document.fields[name] for name in ("title", "description") if name in document.fields}
+    return {**said, **raw, "body": document.body}
+
+
 def ids(raw: Any) -> list[str]:
     """The event ids in a list, whatever else is in it."""
     return [each for each in raw if isinstance(each, str)] if isinstance(raw, list) else []
@@ -193,8 +221,9 @@ def _reason(reason: str, cited: Sequence[Cited]) -> str:
 def _texts(raw: Mapping[str, Any], path: paths.NotePath, desk: Desk) -> dict[str, Any]:
     name = str(path).rsplit("/", 1)[-1].removesuffix(".md").replace("-", " ")
     at = desk.time_of([])
-    title = " ".join(redact.clean_text(str(raw.get("title") or name)).value.split())[:120]
-    description = " ".join(redact.clean_text(str(raw.get("description") or "")).value.split())
+    said = {key: raw[key] for key in ("title", "description") if isinstance(raw.get(key), str) and raw[key].strip()}
+    title = " ".join(redact.clean_text(said.get("title", name)).value.split())[:120]
+    description = " ".join(redact.clean_text(said.get("description", "")).value.split())
     fields = {
         "title": title, "description": dates.absolute(description, at)[:200], "kind": paths.family(path),
         "made_by": desk.made_by,

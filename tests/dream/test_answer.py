@@ -37,6 +37,10 @@ GOOD = [
     ("chatter before", f"From {{your events}}: {note()} Hope this helps!", "- x\n"),
     ("a comma too many", '{"notes":[{"path":"general/a.md","body":"x, ]",}],}', "x, ]"),
     ("unicode", note(body="- café 数据库 [evt_1]"), "café 数据库"),
+    ("an answer after its thoughts", f'<think>{{"notes":[]}} or {{"notes":[{{</think>{note()}', "- x\n"),
+    ("an answer after an example", f'For example {{"notes":[]}} would be empty, but: {note()}', "- x\n"),
+    ("a line break in a text", '{"notes":[{"path":"tools/x/y.md","body":"- a [evt_1]\n- b"}]}', "- a\n- b\n"),
+    ("frontmatter in the body", note(body="---\ntitle: Why\npinned: true\n---\n- x [evt_1]"), "title: Why\nkind"),
     ("braces in text", note(body='- run `echo "{}"` [evt_1]'), 'echo "{}"'),
 ]  # fmt: skip
 
@@ -66,6 +70,18 @@ BAD = [
     ("notes that are no list", '{"notes":{"path":"general/a.md"}}', Malformed),
     ("a note of 5 KB", note(body="long " * 1000), Malformed),
     ("a hundred notes", json.dumps({"notes": [{"path": "general/a.md", "body": "x"}] * 100}), Malformed),
+    ("notes that are none of a list", '{"notes":{}}', Malformed),
+    ("no notes by another word", '{"notes":null}', Malformed),
+    ("a key twice", f'{note()[:-1]},"notes":[]}}', Malformed),
+    ("a path twice", '{"notes":[{"path":"general/a.md","path":"general/b.md","body":"x"}]}', Malformed),
+    ("nothing, and a refusal", 'I can\'t help with that. {"notes": []}', Refused),
+    ("nothing, and an error", '{"notes":[],"error":"rate limited"}', Refused),
+    ("an apology as a note", note(body="I'm sorry, I can't help with that."), Malformed),
+    ("a model's word on itself", note(body="As an AI language model, I cannot do this."), Malformed),
+    ("an error as a note", note(body="Error: 429 Too Many Requests"), Malformed),
+    ("a page of a proxy as a note", note(body="<html><body>502 Bad Gateway</body></html>"), Malformed),
+    ("a place to write into", note(body="<note content here>"), Malformed),
+    ("three dots", note(body="..."), Malformed),
     ("deep nesting", '{"notes":' + "[" * 100_000, Malformed),
     ("deletes all", json.dumps({"notes": [], "delete": [note.path for note in NOTES]}), Malformed),
 ]  # fmt: skip
@@ -132,6 +148,14 @@ def test_a_profile_that_rests_on_anything_else_is_dropped(path: str, source: str
 def test_it_asks_for_a_deletion_of_a_note_it_was_shown() -> None:
     found = read(json.dumps({"notes": [], "delete": [{"path": "general/1.md", "reason": "gone"}, "general/none.md"]}))
     assert [(each.path, each.operation, each.reason) for each in found.proposed] == [("general/1.md", "delete", "gone")]
+
+
+def test_it_says_which_deletion_it_left_out() -> None:
+    assert "general/*" in read(json.dumps({"delete": ["general/*"]})).dropped[0]
+
+
+def test_an_error_that_was_seen_is_a_note() -> None:
+    assert "Error: 429" in read(note(body="Error: 429 means wait a minute [evt_2]")).proposed[0].text
 
 
 def test_frontmatter_cannot_be_broken_by_a_title() -> None:
