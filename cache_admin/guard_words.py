@@ -78,6 +78,14 @@ vor nach|erhöhen senken|installieren deinstallieren|importieren exportieren|les
 starten stoppen|annehmen ablehnen|eingang ausgang|intern extern|öffentlich privat|erste letzte|mehr weniger|ein aus
 aktiviere deaktiviere|aktiviert deaktiviert|letzte nächste|letzten nächsten|billigste teuerste|mit ohne
 sperren entsperren|verbinden trennen|erstellen löschen|neu alt
+in out|this last|this next|this previous|same different|same other|only except|only all|all but|since until
+until after|until from|up from|inner outer|north south|east west|largest smallest|biggest smallest|bigger smaller
+larger smaller|greater less|longer shorter|longest shortest|dry real|unit integration|front back|head tail|begin end
+prepend append|ascend descend|horizontal vertical|mother father|mothers fathers|husband wife|son daughter
+brother sister|king queen|he she|his her|day night|do undo|done undone|master slave|leader follower|primary replica
+primary secondary|producer consumer|sender receiver|caller callee|debit credit|import require|major minor|hard soft
+odd even|wet dry|static dynamic|local global|local remote|absolute relative|explicit implicit|plus minus
+включить выключить|включен выключен|включён выключен|открыть закрыть|добавить удалить|разрешить запретить|до после
 """
 _SPLIT: Final = [tuple(pair.split()) for line in _PAIRS.strip().splitlines() for pair in line.split("|")]
 ANTONYMS: Final = frozenset({(one, other) for one, other in _SPLIT} | {(other, one) for one, other in _SPLIT})
@@ -86,6 +94,7 @@ _GROUPS: Final = """
 dev development|staging stage preview|test testing qa|prod production live|local localhost|canary
 linux ubuntu debian|windows|macos mac osx|android|ios iphone
 python|ruby|golang go|rust|java|javascript js|typescript ts|kotlin|swift|php|scala
+eu europe european emea|us usa america american|uk britain british|apac asia asian|africa african|china chinese|japan
 postgres postgresql|mysql|mariadb|sqlite|redis|mongodb mongo|memcached|kafka|rabbitmq|elasticsearch
 github|gitlab|bitbucket|jenkins|circleci
 npm|yarn|pnpm|pip|poetry|uv|cargo|maven|gradle
@@ -101,6 +110,32 @@ GROUPS: Final = {
     for kind, words in enumerate(line.split("|"))
     for word in words.split()
 }
+# What makes a word its opposite, or another act.
+_PREFIX: Final = """
+un in im il ir dis de des dés non re anti mis over under pre post multi single inter intra up down auto sub super co ex
+self semi half ent ver be dé ré sur sous bất vô phi
+"""
+PREFIXES: Final = frozenset(_PREFIX.split())
+# Units, the spellings of one together: other units are other amounts.
+_UNITS: Final = """
+ns nanosecond nanoseconds|us µs μs microsecond microseconds|ms msec millisecond milliseconds|s sec secs second seconds
+min mins minute minutes|h hr hrs hour hours hourly|d day days daily|wk week weeks weekly|mo month months monthly
+yr yrs year years yearly annual annually|b byte bytes|kb kilobyte kilobytes|mb megabyte megabytes|gb gigabyte gigabytes
+tb terabyte terabytes|kib|mib|gib|tib|bit bits|kbit kbps|mbit mbps|gbit gbps|hz|khz|mhz|ghz|mm|cm|m meter meters metre
+km kilometer kilometers kilometre kilometres|inch inches|ft foot feet|yd yard yards|mi mile miles|mg|g gram grams
+kg kilo kilos kilogram kilograms|lb lbs pound pounds|oz ounce ounces|t ton tons tonne tonnes|ml|l liter liters litre
+gal gallon gallons|c °c celsius centigrade|f °f fahrenheit|k kelvin|usd dollar dollars|eur euro euros|gbp sterling
+jpy yen|vnd đồng dong|brl reais real|cny rmb yuan|inr rupee rupees|btc bitcoin|w watt watts|kw|mw|v volt volts
+a amp amps|px pixel pixels|em rem|pt|% percent percentage pct|rpm|rps|qps|giây|phút|giờ|ngày|tuần|tháng|năm
+segundo segundos|minuto minutos|hora horas|dia dias día días|semana semanas|mês mes meses|ano anos año años
+seconde secondes|heure heures|jour jours|semaine semaines|mois|sekunde sekunden|stunde stunden|tag tage
+woche wochen|monat monate|jahr jahre|meters metres|litres liters
+"""
+_KINDS: Final = [kind.split() for line in _UNITS.strip().splitlines() for kind in line.split("|")]
+UNITS: Final = {word: kind[0] for kind in reversed(_KINDS) for word in kind}
+# Words that are something else as well: units behind a number only.
+_SHORT: Final = "us min mins sec second mi mo mes em rem bit bits pt tag tage gal amp a m s h d c f k"
+SHORT_UNITS: Final = frozenset(_SHORT.split())
 # What people say to be kind. It asks nothing.
 PLEASANTRIES: Final = (
     "hi", "hello", "hey", "hi there", "good morning", "please", "thanks", "thank you", "thanks a lot", "cheers",
