@@ -18,6 +18,7 @@ from cache_admin.guard_words import (
     NEGATIONS,
     NUMBER_WORDS,
     ORDINALS,
+    PLACES,
     PLEASANTRIES,
     PREFIXES,
     SHORT_UNITS,
@@ -98,6 +99,28 @@ def refusal(asked: str, known: str) -> str:
     if one.content == other.content and one.order != other.order and _is_turned(one, other):
         return "order"
     return "one_word" if _is_one_word_off(one.content, other.content) else ""
+
+
+def is_another(one: str, other: str) -> bool:
+    """Whether two statements that look alike say two things: an opposite, another unit or sign, another of a kind, or
+    one word exchanged.
+    """
+    first, second = features(one), features(other)
+    if first.units != second.units or first.signs != second.signs or is_elsewhere(one, other):
+        return True
+    gone, come = first.words - second.words, second.words - first.words
+    if any((was, now) in ANTONYMS or _is_prefixed(was, now) for was in gone for now in come):
+        return True
+    if any(_are_alternatives(was, now) for was in gone & GROUPS.keys() for now in come & GROUPS.keys()):
+        return True
+    return _is_one_word_off(first.content, second.content)
+
+
+def is_elsewhere(one: str, other: str) -> bool:
+    """Whether two statements speak of two places: staging and production, Linux and Windows, the EU and the US."""
+    first, second = features(one).words, features(other).words
+    gone, come = (first - second) & PLACES, (second - first) & PLACES
+    return any(_are_alternatives(was, now) for was in gone for now in come)
 
 
 def _is_prefixed(one: str, other: str) -> bool:

@@ -136,6 +136,9 @@ UNITS: Final = {word: kind[0] for kind in reversed(_KINDS) for word in kind}
 # Words that are something else as well: units behind a number only.
 _SHORT: Final = "us min mins sec second mi mo mes em rem bit bits pt tag tage gal amp a m s h d c f k"
 SHORT_UNITS: Final = frozenset(_SHORT.split())
+# Of these groups one does not come after the other, as one package manager may: each stays what it is.
+_LASTING: Final = {GROUPS[word][0] for word in ("dev", "linux", "android", "eu")}
+PLACES: Final = frozenset(word for word, (group, _) in GROUPS.items() if group in _LASTING)
 # What people say to be kind. It asks nothing.
 PLEASANTRIES: Final = (
     "hi", "hello", "hey", "hi there", "good morning", "please", "thanks", "thank you", "thanks a lot", "cheers",

@@ -1,7 +1,7 @@
 """When two lines say the same, and what of an old text a new one must not lose. Pure.
 
 Likeness alone melts facts together: "staging DB port 5433" and "prod DB port 5432" are nearly the same words. So the
-literals (numbers, paths, code) and the negations decide, and words only where those agree.
+literals (numbers, paths, code), the negations, the opposites and the units decide, and words only where those agree.
 """
 
 import re
@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from cache_admin import guard
 from memory.notes.lines import HEADING, normal, statements
 from memory.recall.words import is_telling, terms
 
@@ -39,7 +40,9 @@ def covers(new: str, old: str) -> bool:
     a, b = Said.of(new), Said.of(old)
     if not b.literals <= a.literals or a.is_negated != b.is_negated:
         return False
-    return normal(new) == normal(old) or (bool(b.words) and len(a.words & b.words) >= SAME * len(b.words))
+    if normal(new) == normal(old):
+        return True
+    return bool(b.words) and len(a.words & b.words) >= SAME * len(b.words) and not guard.is_another(new, old)
 
 
 def place_taken(new: str, old: str) -> float:
@@ -77,9 +80,8 @@ def kept(body: str, *, old: str, cited: Collection[str], obsolete: Collection[st
 
 def _pairs(lost: Sequence[str], fresh: Sequence[str]) -> list[tuple[str, str]]:
     """Which lost line gave way to which new one: the likest first, each once."""
-    weighed = sorted(
-        ((place_taken(new, old), -at, old, new) for at, old in enumerate(lost) for new in fresh), reverse=True
-    )
+    versions = ((at, old, new) for at, old in enumerate(lost) for new in fresh if not guard.is_elsewhere(old, new))
+    weighed = sorted(((place_taken(new, old), -at, old, new) for at, old, new in versions), reverse=True)
     pairs: dict[str, str] = {}
     for share, _, old, new in weighed:
         if share >= TAKES_PLACE and old not in pairs and new not in pairs.values():

@@ -9,7 +9,7 @@ import pytest
 from dream.answer import parse
 from dream.dates import absolute
 from dream.distill_shapes import SeenEvent
-from dream.facts import covers, near_duplicate
+from dream.facts import covers, kept, near_duplicate
 from dream.shapes import KnownNote, Malformed, Proposed, Read
 
 WEDNESDAY = datetime(2026, 3, 4, 9, tzinfo=UTC)
@@ -182,12 +182,24 @@ ALIKE = [
     ("- Use tabs", "- Do not use tabs", False),
     ("- run `make test`", "- run `make lint`", False),
     ("- Friday deploys", "- friday  DEPLOYS.", True),
+    ("- Run the tests before the build in CI", "- Run the tests after the build in CI", False),
+    ("- Payments allow deploys on a Friday afternoon", "- Payments deny deploys on a Friday afternoon", False),
+    ("- The client of the API waits 5 s", "- The client of the API waits 5 ms", False),
+    ("- Shop's database listens on port 5432 in staging", "- Shop's database listens on port 5432 in prod", False),
+    ("- Always run make test before a commit", "- Always run make lint before a commit", False),
 ]
 
 
 @pytest.mark.parametrize(("one", "other", "same"), ALIKE)
 def test_literals_and_negations_decide_whether_two_lines_say_the_same(one: str, other: str, same: bool) -> None:
     assert (covers(one, other) and covers(other, one)) == same or covers(other, one) == same
+
+
+def test_a_fact_of_one_place_gives_no_way_to_that_of_another() -> None:
+    new, old = "- prod DB port 5432\n", "- staging DB port 5433\n"
+    assert kept(new, old=old, cited=[new.strip()]).text == new + old
+    later = "- staging DB port 5434\n"
+    assert kept(later, old=old, cited=[later.strip()]).text == later
 
 
 def test_nothing_is_like_an_empty_text() -> None:
