@@ -91,6 +91,13 @@ KINDS: dict[str, tuple[str, list[Part], str]] = {
     "slack webhook": ("https://hooks.slack.com/", ["services/T", (UPPER, 8), "/B", (UPPER, 8), "/", (BASE62, 24)], ""),
     "command line": ("deploy --token ", [(BASE62, 32)], " --force"),
     "curl user": ("curl -u admin:", [(BASE62, 16)], " https://api.example.com"),
+    "sshpass": ("sshpass -p '", [(BASE62, 12)], "' ssh build@ci"),
+    "mysql": ("mysql -u root -p", [(BASE62, 14)], " shop"),
+    "netrc": ("machine git.example.com login ci password ", [(BASE62, 16)], ""),
+    "cookie": ("Cookie: theme=dark; sessionid=", [(BASE62, 31), "4"], ""),
+    "set-cookie": ("Set-Cookie: access_token=", [(BASE62, 39), "4"], "; Path=/; HttpOnly"),
+    "htpasswd": ("bob:$apr1$", [(BASE62, 8), "$", (BASE62, 22)], ""),
+    "bcrypt": ("bob:$2y$", ["10$", (BASE62, 53)], ""),
     "private key": (
         "",
         ["-----BEGIN RSA ", "PRIVATE KEY-----\n", (BASE64, 64), "\n-----END", " RSA PRIVATE KEY-----"],
