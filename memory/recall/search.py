@@ -5,6 +5,7 @@ is among these notes decides what it is worth, and whether anything fits at all.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ ENDS: Final = 4_000  # characters of a long text that are read at its start and 
 MOST_TERMS: Final = 400
 RAREST: Final = 32
 NEEDLE: Final = 200
+# C#, F#, -v: two characters that few texts have.
+_NAMED_BY_SIGN: Final = re.compile(r"[a-z0-9][^\w\s]|[^\w\s][a-z0-9]")
 MOST_TYPED: Final = 6
 LIKE_ENOUGH: Final = 0.4
 FITS: Final = 0.5
@@ -289,6 +292,6 @@ def _needle(plain: str) -> str:
     folded = " ".join(words.fold(plain).split())
     if not folded or len(folded) > NEEDLE:
         return ""
-    if len(folded) < 3 and folded.isascii():
+    if len(folded) < 3 and folded.isascii() and not _NAMED_BY_SIGN.fullmatch(folded):
         return ""
     return folded

@@ -107,14 +107,14 @@ def test_ids_of_every_kind_are_found(ask: Any, payments: Thread, acme: Tenant, a
 
 
 ODD = (
-    "Never run rm -rf on build. Don't use C++ tricks. Who is on call?"
+    "Never run rm -rf on build. Don't use C++ tricks, nor C#. Who is on call?"
     " see src/app/views.py, getUserToken, v1.2.3, ORA-01555"
 )
 
 
 @pytest.mark.parametrize(
     "q",
-    ["rm -rf", "don't", "C++", "who is on", "src/app/views.py", "views", "token", "1.2.3", "01555", "(build)",
+    ["rm -rf", "don't", "C++", "C#", "who is on", "src/app/views.py", "views", "token", "1.2.3", "01555", "(build)",
      "build &",
      '"tricks', "tricks!!! ???", "NOT build", "build:*", "user_token", "-rf", "%build%", "build\\", "🚀 build",
      "buidl tricsk"],

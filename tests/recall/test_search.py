@@ -17,7 +17,7 @@ from memory.tenants.models import Member, Tenant
 from tests.conftest import Agent
 
 Bound = Callable[[Tenant], AbstractContextManager[None]]
-ODD = "Never run rm -rf on build. Don't use C++ tricks. Who is on call? see src/app/views.py"
+ODD = "Never run rm -rf on build. Don't use C++ tricks, nor C#. Who is on call? see src/app/views.py"
 LANGUAGES = {
     "vi": "Sửa lỗi đăng nhập khi token hết hạn",
     "zh": "项目使用PostgreSQL数据库存储日志",
@@ -50,7 +50,9 @@ def others(write: Callable[..., Note]) -> None:
         write(f"general/other{number}.md", text)
 
 
-@pytest.mark.parametrize("q", ["rm -rf", "don't", "C++", "who is on", "src/app/views.py", "DON’T", "build tricks"])
+@pytest.mark.parametrize(
+    "q", ["rm -rf", "don't", "C++", "C#", "who is on", "src/app/views.py", "DON’T", "build tricks"]
+)
 def test_it_takes_any_text_as_it_is(write: Any, ask: Any, q: str) -> None:
     write("general/odd.md", ODD)
     others(write)
