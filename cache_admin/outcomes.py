@@ -1,7 +1,9 @@
 """Whether a tool's answer is one to keep. An error that is kept for an hour is an hour of failures."""
 
+import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 # An answer in words that is a refusal: what servers and CLIs really say, at the very start.
@@ -18,6 +20,16 @@ _ERROR_TEXT: Final = re.compile(
     r"(?:<!doctype html[^>]*>\s*)?<html[^>]*>\s*<head[^>]*>(?:\s*<meta[^>]*>)*\s*<title>\s*[45]\d\d\b)",
     re.IGNORECASE,
 )
+# An empty list in words: all that the answer says.
+_EMPTY_TEXT: Final = re.compile(
+    r"\s*(?:\(?(?:no|0|zero) (?:matching |search |such |new )?"
+    r"(?:matches|results?|files?|hits?|entries|records?|rows|data|output|content|items?|documents?|lines)"
+    r"(?: (?:were|was))?(?: (?:found|returned|available))?(?: (?:for|in|matching) [^\n,;]{1,200})?\)?"
+    r"|(?:nothing|none|not) found|null|undefined|none|n/a)\s*[.!]?\s*",
+    re.IGNORECASE,
+)
+_LONGEST_ANSWER: Final = 4_000
+_MOST_FIELDS: Final = 8
 _FLAGS: Final = ("isError", "is_error", "interrupted", "timed_out", "timedOut", "truncated", "isTruncated")
 _CODES: Final = ("exit_code", "exitCode", "returncode", "return_code")
 _LISTS: Final = ("results", "items", "matches", "hits", "data", "content", "files", "filenames", "rows")
@@ -33,7 +45,7 @@ def unfit(result: Any, *, is_error: bool = False, exit_code: Any = None) -> str:
 
 def _unfit(result: Any) -> str:
     if isinstance(result, str):
-        return "empty" if not result.strip() else "error" if _ERROR_TEXT.match(result) else ""
+        return _unfit_text(result)
     if isinstance(result, Mapping):
         return _unfit_object(result)
     if isinstance(result, list):
@@ -44,11 +56,33 @@ def _unfit(result: Any) -> str:
     return "empty" if result is None else ""
 
 
+def _unfit_text(text: str) -> str:
+    if not text.strip() or (len(text) <= _LONGEST_ANSWER and _EMPTY_TEXT.fullmatch(text)):
+        return "empty"
+    if _ERROR_TEXT.match(text):
+        return "error"
+    # Many tools answer their JSON as a text. A long one is a document, whatever fields it has.
+    if len(text) <= _LONGEST_ANSWER and text.lstrip()[:1] in ("{", "["):
+        with suppress(ValueError, RecursionError):
+            value = json.loads(text)
+            is_small = not isinstance(value, Mapping) or len(value) <= _MOST_FIELDS
+            return _unfit(value) if is_small and not isinstance(value, str) else ""
+    return ""
+
+
+def _is_set(value: Any) -> bool:
+    return value is True or (isinstance(value, str) and value.lower() == "true") or (type(value) is int and value == 1)
+
+
+def _is_refused(value: Any) -> bool:
+    return value is False or (isinstance(value, str) and value.lower() == "false")
+
+
 def _unfit_object(result: Mapping[str, Any]) -> str:
     for flag in _FLAGS:
-        if result.get(flag) is True:
+        if _is_set(result.get(flag)):
             return "truncated" if "runcated" in flag else "error"
-    if result.get("success") is False or result.get("ok") is False or result.get("error"):
+    if _is_refused(result.get("success")) or _is_refused(result.get("ok")) or result.get("error"):
         return "error"
     # A linter's findings are its answer; errors and nothing beside them are none.
     if result.get("errors") and not any(value for name, value in result.items() if name != "errors"):

@@ -141,6 +141,18 @@ def test_the_usual_tools_keep_their_rules_when_edited(acme: Any, bound: Any) -> 
         (0, ""),
         (False, ""),
         ({"results": [1]}, ""),
+        ("No matches found", "empty"),
+        ("0 results found for 'retry' in src", "empty"),
+        ("null", "empty"),
+        (" [] ", "empty"),
+        ('{"results": []}', "empty"),
+        ('{"isError": true, "content": []}', "error"),
+        ('{"success": "false"}', "error"),
+        ({"is_error": 1, "text": "x"}, "error"),
+        ({"isError": "true", "content": [{"type": "text", "text": "x"}]}, "error"),
+        ("No matches found in the docs, but the changelog names it", ""),
+        ('{"name": "shop", "errors": [], "results": [1]}', ""),
+        ('["a"]', ""),
     ],
 )
 def test_which_answers_are_kept(result: Any, why: str) -> None:
