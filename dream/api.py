@@ -1,5 +1,6 @@
 """Dreams over REST: start one, look at them, cancel one."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -221,8 +222,7 @@ def cancel(request: Any, dream_id: str) -> Response:
 def undo_dream(request: Any, dream_id: str) -> Response:
     """Take back what a dream brought, whole or one change; later edits stay. A key asks for it by a proposal."""
     run = found(request, dream_id)
-    asked = AskedUndoSerializer(data=request.data or {})
-    asked.is_valid(raise_exception=True)
+    asked = _asked(AskedUndoSerializer, request)
     one = asked.validated_data.get("proposal_id")
     try:
         if one:
@@ -246,8 +246,7 @@ def undo_dream(request: Any, dream_id: str) -> Response:
 def replay_dream(request: Any, dream_id: str) -> Response:
     """Read the same events by another model or prompt; what it would propose is only shown."""
     of = found(request, dream_id)
-    asked = AskedReplaySerializer(data=request.data or {})
-    asked.is_valid(raise_exception=True)
+    asked = _asked(AskedReplaySerializer, request)
     if of.replays_id is not None or of.state in ("queued", "running"):
         raise Problem(409, "not_finished", "Only a dream that has ended can be replayed.", id=dream_id)
     try:
@@ -258,6 +257,21 @@ def replay_dream(request: Any, dream_id: str) -> Response:
     except dreams.AlreadyRunning as running:
         raise _already(running) from None
     return Response({"id": run.public_id, "status": run.state}, status=202)
+
+
+def _asked(kind: type[serializers.Serializer[dict[str, Any]]], request: Any) -> serializers.Serializer[dict[str, Any]]:
+    """What a body asks for; an empty one asks for nothing. A misspelt field is refused: without it, all is meant."""
+    said = {} if request.data is None else request.data
+    names = kind().fields
+    if not isinstance(said, Mapping):
+        raise Problem(400, "not_an_object", "The body is a JSON object, or empty.")
+    for name in said:
+        if name not in names:
+            detail = f"Unknown field {name[:60]!r}. Known are {', '.join(sorted(names))}."
+            raise Problem(400, "unknown_field", detail, field=name[:60])
+    asked = kind(data=said)
+    asked.is_valid(raise_exception=True)
+    return asked
 
 
 def _already(running: dreams.AlreadyRunning) -> Problem:

@@ -47,6 +47,17 @@ def test_a_finished_one_cannot_be_cancelled(agent: Agent, api: Any) -> None:
     assert (again.status_code, again.json()["code"]) == (409, "already_finished")
 
 
+@pytest.mark.parametrize(
+    ("body", "code"), [({"proposal": "prp_x"}, "unknown_field"), ([], "not_an_object"), ('"all"', "not_an_object")]
+)
+def test_what_is_misspelt_takes_nothing_back(agent: Agent, api: Any, body: Any, code: str) -> None:
+    started = api(agent).post("dreams").json()["id"]
+    api(agent).post(f"dreams/{started}/cancel")
+    for verb in ("undo", "replay"):
+        answer = api(agent).post(f"dreams/{started}/{verb}", body)
+        assert (answer.status_code, answer.json()["code"]) == (400, code)
+
+
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_it_needs_a_key(client: Any, method: str, committed: None) -> None:
     assert getattr(client, method)("/api/v1/dreams").status_code == 401
