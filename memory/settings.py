@@ -378,6 +378,7 @@ WHITENOISE_MAX_AGE = 60
 
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["memory.tenants.rest.OrjsonRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "memory.tenants.rest.Negotiation",
     "DEFAULT_PARSER_CLASSES": ["memory.tenants.rest.StrictJSONParser"],
     "DEFAULT_AUTHENTICATION_CLASSES": ["memory.tenants.rest.KeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": [],

@@ -14,7 +14,7 @@ from memory.notes.review import Draft, InvalidNote, LostUpdate
 from memory.paging import Page
 from memory.problems import Problem, not_found
 from memory.tenants.access import also_by_session, needs
-from memory.tenants.rest import strict_json
+from memory.tenants.rest import gives, strict_json
 
 _MARKDOWN = {"text/markdown": {"type": "string"}, "application/json": {"type": "object", "required": ["text"]}}
 
@@ -81,6 +81,7 @@ def list_revisions(request: Request, note_id: str) -> Response:
     request=None,
     responses={202: shapes.ProposalWholeOut},
 )
+@gives("text/markdown", "text/plain")
 @api_view(["GET", "PUT", "DELETE"])
 @needs("note.read")
 def by_path(request: Request, address: str) -> Response | HttpResponse:

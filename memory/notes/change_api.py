@@ -13,6 +13,7 @@ from memory.notes import bundle, exporting, importing, lookup, moving, paths, re
 from memory.problems import Problem, not_found
 from memory.tenants.access import Refused, also_by_session, needs
 from memory.tenants.proof import require_fresh
+from memory.tenants.rest import gives
 
 _ZIP = {"application/zip": {"type": "string", "format": "binary"}}
 
@@ -70,6 +71,7 @@ def move(request: Request, note_id: str) -> Response:
     ],
     responses={(200, "application/zip"): bytes},
 )
+@gives("application/zip", "application/octet-stream")
 @api_view(["GET"])
 @needs("note.read")
 def export(request: Request) -> HttpResponse:

@@ -6,7 +6,6 @@ from django.urls.converters import PathConverter
 from memory.notes import api, change_api, discuss_views, edit_views, file_views, govern_views, space_views, views
 
 
-
 class Address(PathConverter):
     """Any path, also one with a line break in it: what is wrong with it is said by the note's own rules."""
 

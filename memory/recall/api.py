@@ -17,6 +17,7 @@ from memory.problems import Problem, not_found
 from memory.recall import asking, block, everywhere, search, vectors
 from memory.recall.kinds import KINDS
 from memory.tenants.access import needs
+from memory.tenants.rest import gives
 
 
 @extend_schema(
@@ -57,6 +58,7 @@ def _found(request: Request, asked: Asked, q: str, page: Page) -> list[Listed]:
     ],
     responses={(200, "text/markdown"): str, 304: OpenApiResponse(description="If-None-Match is its ETag")},
 )
+@gives("text/markdown", "text/plain")
 @api_view(["GET"])
 @needs("note.read")
 def notes_block(request: Request) -> HttpResponse:

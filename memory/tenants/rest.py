@@ -2,21 +2,24 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import isinf
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.exceptions import NotAuthenticated
+from rest_framework.exceptions import NotAcceptable, NotAuthenticated
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
+from rest_framework.utils.mediatypes import media_type_matches
 
 from memory.problems import Problem
 from memory.sentences import sentence
 
+View = TypeVar("View", bound=Any)
 MAX_DEPTH: Final = 64
 # A value costs microseconds wherever it is walked: ten million empty lists fit into 32 MB and held a worker for 20 s.
 MAX_VALUES: Final = 250_000
@@ -158,6 +161,31 @@ class OrjsonRenderer(BaseRenderer):
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
     ) -> bytes:
         return b"" if data is None else orjson.dumps(data, default=str)
+
+
+def gives(*types: str) -> Callable[[View], View]:
+    """Says which media types a view answers with beside JSON: who asks for one of them is not refused. Stands above
+    `api_view`.
+    """
+
+    def with_types(view: View) -> View:
+        view.cls.gives = types
+        return view
+
+    return with_types
+
+
+class Negotiation(DefaultContentNegotiation):
+    """DRF's own, which knows renderers only: for what a view writes itself JSON's stands in, and renders its errors."""
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+        try:
+            return super().select_renderer(request, renderers, format_suffix)
+        except NotAcceptable:
+            own = getattr(request.parser_context.get("view"), "gives", ())
+            if any(media_type_matches(asked, one) for asked in self.get_accept_list(request) for one in own):
+                return renderers[0], renderers[0].media_type
+            raise
 
 
 class StrictJSONParser(BaseParser):

@@ -37,6 +37,32 @@ def test_it_gives_the_text_byte_for_byte_with_its_etag(agent: Agent, api: Any, n
     assert again.status_code == 304 and again.content == b""
 
 
+@pytest.mark.parametrize(
+    ("door", "accept", "status"),
+    [
+        (HERE, "text/markdown", 200),
+        (HERE, "text/*;q=0.9", 200),
+        (HERE, "application/json", 200),
+        (HERE, "image/png", 406),
+        ("notes/block", "text/markdown", 200),
+        ("notes/export", "application/zip", 200),
+        ("notes", "text/markdown", 406),
+    ],
+)
+def test_who_asks_for_what_a_door_gives_gets_it(
+    agent: Agent, api: Any, note: Note, door: str, accept: str, status: int
+) -> None:
+    answer = api(agent).client.get(f"/api/v1/{door}", headers={"Accept": accept})
+    assert answer.status_code == status
+    assert "problem" in answer["Content-Type"] if status == 406 else "problem" not in answer["Content-Type"]
+
+
+def test_a_missing_note_is_a_problem_for_who_asks_for_markdown_too(agent: Agent, api: Any) -> None:
+    asked = api(agent).client
+    answer = asked.get("/api/v1/notes/by-path/team/general/none.md", headers={"Accept": "text/markdown"})
+    assert (answer.status_code, answer["Content-Type"]) == (404, "application/problem+json")
+
+
 def test_a_secret_is_no_path(agent: Agent, api: Any, acme: Tenant, bound: Bound) -> None:
     secret = "ghp_" + "A1b2C3d4E5" * 4
     answer = put(api(agent), NOTE, f"notes/by-path/team/general/{secret}.md")
