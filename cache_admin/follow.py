@@ -1,5 +1,6 @@
 """Writes that hooks reported drop what was stored of their paths. Not for being right (the digest is), but for room."""
 
+import re
 from typing import Any, Final
 
 from cache_admin.invalidate import Doomed, invalidate
@@ -12,6 +13,9 @@ from memory.tenants.models import Tenant
 
 WRITERS: Final = ("Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch", "edit_file", "write_file")
 AT_ONCE: Final = 500
+# Codex names its files inside the patch.
+_PATCHED: Final = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
+_PATCHES: Final = ("command", "input", "patch")
 _PATHS: Final = ("file_path", "path", "notebook_path", "filePath")
 
 
@@ -47,4 +51,6 @@ def _written(event: Event) -> list[str]:
         return []
     if not isinstance(given, dict):
         return []
-    return [given[name] for name in _PATHS if isinstance(given.get(name), str)]
+    named = [given[name] for name in _PATHS if isinstance(given.get(name), str)]
+    patches = [given[name] for name in _PATCHES if isinstance(given.get(name), str)]
+    return named + [path for patch in patches for path in _PATCHED.findall(patch)]

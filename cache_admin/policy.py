@@ -111,10 +111,20 @@ SEEDS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
+# The same of other harnesses: what a server says about its tool must not make a shell one that only reads.
+_ELSEWHERE: Final = frozenset(
+    """bash sh shell Shell exec exec_command local_shell run_command execute_command run_shell_command run_terminal_cmd
+    run_in_terminal terminal PowerShell powershell apply_patch edit_file write_file replace create_file delete_file
+    str_replace_editor""".split()  # noqa: SIM905 - a list would take 22 lines
+)
+
+
 def default_policy(tool: str, *, hints: Mapping[str, Any] | None = None) -> Policy:
     """The policy of a tool for which the team has no row."""
     if tool in SEEDS:
         return Policy(tool, **SEEDS[tool], source="seed")
+    if tool in _ELSEWHERE:
+        return Policy(tool, **_NEVER, source="seed")
     return _hinted(tool, hints) if hints else Policy(tool)
 
 

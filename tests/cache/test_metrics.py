@@ -1,5 +1,6 @@
 """GET /api/v1/cache/metrics and POST /api/v1/usage, and what workers do with old rows."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -167,12 +168,20 @@ def test_the_worker_comes_again_as_long_as_there_is_something(desk: Any, acme: A
         }
 
 
-def test_a_reported_write_drops_what_was_read_there(desk: Any, acme: Any, bound: Any) -> None:
+PATCH = "*** Begin Patch\n*** Update File: src/pay.py\n@@\n-a\n+b\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [("Edit", {"file_path": "/home/dev/shop/src/pay.py"}), ("apply_patch", {"command": PATCH})],
+    ids=["Edit", "apply_patch"],
+)
+def test_a_reported_write_drops_what_was_read_there(
+    desk: Any, acme: Any, bound: Any, tool: str, given: dict[str, str]
+) -> None:
     stored(desk, call(arguments={"path": "/home/dev/shop/src/pay.py"}))
     session = made.session(acme, cwd="/home/dev/shop")
-    made.event(
-        session, kind="tool_after", tool="Edit", body='{"tool_input": {"file_path": "/home/dev/shop/src/pay.py"}}'
-    )
+    made.event(session, kind="tool_after", tool=tool, body=json.dumps({"tool_input": given}))
     with bound(acme):
         due_id = due.put(str(acme.pk), "cache_follow")
         Due.objects.update(due_at=timezone.now() - timedelta(seconds=1))

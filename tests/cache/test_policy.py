@@ -12,7 +12,7 @@ from memory.tenants.access import Refused, command_actor, member_actor
 
 
 @pytest.mark.parametrize(
-    "tool", ["get_current_time", "send_email", "create_order", "get_inventory_level", "Bash", "Edit"]
+    "tool", ["get_current_time", "send_email", "create_order", "get_inventory_level", "Bash", "Edit", "shell"]
 )
 def test_these_are_never_cached(tool: str) -> None:
     assert default_policy(tool).bypass(content_hash="x") == "side_effects"
@@ -39,7 +39,8 @@ def test_hints_are_a_weak_default() -> None:
     assert default_policy("x", hints={"readOnlyHint": True}).mode == "observe"
     for hints in ({"readOnlyHint": False}, {"readOnlyHint": True, "destructiveHint": True}, {"title": "X"}):
         assert default_policy("x", hints=hints).bypass(content_hash="h") == "side_effects"
-    assert default_policy("Bash", hints=reads).bypass(content_hash="h") == "side_effects"
+    for shell in ("Bash", "run_shell_command", "apply_patch"):
+        assert default_policy(shell, hints=reads).bypass(content_hash="h") == "side_effects"
 
 
 FINE: dict[str, Any] = {"mode": "serve", "ttl_s": 300, "worst_outcome": "time"}
