@@ -148,8 +148,6 @@ PLACES = (
         r"--(?:password|passwd|pass|token|api-key|apikey|secret|"
         r"secret-key|access-token|auth-token)(?:[ =]{1,3}|[\"'],\s*[\"'])[\"']?([^\s\"'$<{*\[(-][^\s\"'$<{]{5,400})",
     ),
-)
-PLACES += (
     _rule("command-line", "sshpass", r"(?i)sshpass\s+-p\s*[\"']?([^\s\"'$<{]{4,200})"),
     _rule(
         "command-line",
