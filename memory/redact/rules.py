@@ -157,19 +157,19 @@ PLACES = (
     _rule(
         "netrc",
         "machine",
-        r"(?i)machine\s+\S{1,200}\s+login\s+\S{1,200}\s+password\s+(?=\S*[^A-Za-z\s])([^\s\"'$<{]{4,200})",
+        r"(?i)machine\s+\S{1,200}\s+login\s+\S{1,200}\s+password\s+(?=\S{0,200}[^A-Za-z\s])([^\s\"'$<{]{4,200})",
     ),
     _rule(
         "cookie",
         "cookie",
         r"(?i)cookie[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:[\w.-]{1,80}=[^;\s\"']{0,400};\s?){0,12}?"
-        r"[\w.-]{0,60}(?:sess|sid|token|auth|jwt)[\w.-]{0,60}=(?=[^;\s\"']*\d)([^;\s\"'$<{\\]{12,4096})",
+        r"[\w.-]{0,60}(?:sess|sid|token|auth|jwt)[\w.-]{0,60}=(?=[^;\s\"']{0,400}\d)([^;\s\"'$<{\\]{12,4096})",
     ),
-    _rule("cookie", "phpsessid= jsessionid= connect.sid= sessionid=", r"[\w.]+=(?=[\w%.-]*\d)([\w%.-]{16,400})"),
+    _rule("cookie", "phpsessid= jsessionid= connect.sid= sessionid=", r"[\w.]+=(?=[\w%.-]{0,400}\d)([\w%.-]{16,400})"),
     _rule(
         "password-hash",
         "$apr1$ $1$ $5$ $6$ $2a$ $2b$ $2y$ $argon2",
-        r"(?i)\$(?:apr1|[156]|2[aby]|argon2(?:id|i|d))\$(?=[\w./$,=+-]*[a-z])([\w./$,=+-]{20,300})",
+        r"(?i)\$(?:apr1|[156]|2[aby]|argon2(?:id|i|d))\$(?=[\w./$,=+-]{0,300}[a-z])([\w./$,=+-]{20,300})",
     ),
 )
 # The keyword stands inside, so many characters after the beginning.
