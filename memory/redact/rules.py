@@ -157,7 +157,8 @@ PLACES = (
     _rule(
         "netrc",
         "machine",
-        r"(?i)machine\s+\S{1,200}\s+login\s+\S{1,200}\s+password\s+(?=\S{0,200}[^A-Za-z\s])([^\s\"'$<{]{4,200})",
+        r"(?i)machine\s+\S{1,200}\s+login\s+\S{1,200}\s+password\s+"
+        r"(?=\S{0,200}(?:[^A-Za-z\s]|(?-i:[a-z][A-Z])))([^\s\"'$<{]{4,200})",
     ),
     _rule(
         "cookie",
