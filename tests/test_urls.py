@@ -21,6 +21,7 @@ from tests.pages import chains, made
 # Open to everyone, on purpose.
 PUBLIC = {"home", "healthz", "readyz", "login", "link", "logout", "password", "choose", "schema", "api-docs"}
 PUBLIC |= {"invitation", "prove", "account", "logout_everywhere"}
+PUBLIC |= {"account_name"}  # it asks for a login itself
 PUBLIC |= {"language"}  # who is not logged in has it in a cookie
 PUBLIC |= {"login_code", "login_passkey", "login_passkey_begin", "sso", "sso_team", "sso_start", "sso_callback"}
 PUBLIC |= {"saml_start", "saml_metadata", "saml_acs", "saml_finish"}

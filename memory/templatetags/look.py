@@ -123,6 +123,19 @@ def localized(number: str) -> str:
 
 
 @register.filter
+def called(handle: str | None, names: Any) -> str:
+    """What pages call the member with this handle; `names` is of the team, and stands in every page's context."""
+    return names.of(handle) if handle and names else handle or ""
+
+
+@register.filter
+def author(of: Any, names: Any) -> str:
+    """The same of whoever wrote a revision, a proposal or a report; a key, a dream or a command as it called itself."""
+    label = str(of.author_label)
+    return called(label, names) if of.author_kind == "member" else label
+
+
+@register.filter
 def word(said: Any) -> Any:
     """A state, a role or another word of ours in the page's language; what is not ours stays as it is."""
     return sentences.word(said)

@@ -12,10 +12,10 @@ from django.urls import reverse
 from django.utils.translation import gettext, ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.tenants import entry, factors, invitations, people, proof, sign_on
+from memory.tenants import entry, factors, invitations, names, people, proof, sign_on
 from memory.tenants import language as languages
 from memory.tenants.access import public
-from memory.tenants.forms import CodeForm, PasswordForm, ProofForm
+from memory.tenants.forms import CodeForm, NameForm, PasswordForm, ProofForm
 from memory.tenants.leads import BACKEND, safe_next, team_of
 from memory.tenants.middleware import client_ip
 from memory.tenants.models import User
@@ -140,7 +140,14 @@ def prove_link(request: HttpRequest) -> HttpResponse:
 def account(request: HttpRequest) -> HttpResponse:
     """Where this person is logged in, their teams, and how they log in."""
     user: Any = request.user
+    return _account(request, NameForm(initial={"name": user.name}))
+
+
+def _account(request: HttpRequest, form: NameForm, *, status: int = 200) -> HttpResponse:
+    user: Any = request.user
     context = {
+        "form": form,
+        "may_rename": _may_rename(request),
         "browsers": proof.browsers_of(user),
         "this_session": request.session.session_key,
         "memberships": entry.teams(request),
@@ -149,7 +156,36 @@ def account(request: HttpRequest) -> HttpResponse:
         "recovery_codes_left": factors.recovery_codes_left(user),
         "passkeys": factors.passkeys_of(user),
     }
-    return render(request, "tenants/account.html", context)
+    return render(request, "tenants/account.html", context, status=status)
+
+
+def _may_rename(request: HttpRequest) -> bool:
+    """A name shows in all of a person's teams: who came by one team's single sign-on changes it in no other."""
+    return not entry.is_confined(request) or len(entry.teams(request)) == len(people.teams_of(str(request.user.pk)))
+
+
+@public
+@login_required
+@require_POST
+def name(request: HttpRequest) -> HttpResponse:
+    """What this person is called on pages, from now on."""
+    user: Any = request.user
+    if not _may_rename(request):
+        return render(request, "tenants/confined.html", status=403)
+    form = NameForm(request.POST)
+    if not form.is_valid():
+        return _account(request, form, status=422)
+    wanted = form.cleaned_data["name"]
+    if wanted != user.name:
+        before = names.rename(user, wanted)
+        proof.note(request, user, "name.change", before=before, after=wanted)
+    messages.success(
+        request,
+        gettext("Pages call you %(name)s now.") % {"name": wanted}
+        if wanted
+        else gettext("Pages call you by your handle now."),
+    )
+    return redirect("account")
 
 
 @public

@@ -5,6 +5,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from memory.tenants.access import MAY
+from memory.tenants.names import Names
 
 
 def tenant(request: HttpRequest) -> dict[str, Any]:
@@ -16,5 +17,6 @@ def tenant(request: HttpRequest) -> dict[str, Any]:
     return {
         "tenant": request.tenant,  # type: ignore[attr-defined]
         "member": member,
+        "names": Names(request.tenant),  # type: ignore[attr-defined]
         "may": frozenset(action for action in MAY if actor.may(action)),
     }

@@ -8,6 +8,7 @@ from django.contrib.auth import authenticate, password_validation
 from django.http import HttpRequest
 from django.utils.translation import gettext, gettext_lazy
 
+from memory.tenants import names
 from memory.tenants.access import DEFAULT_SCOPES
 from memory.tenants.keys import openable_scopes
 from memory.tenants.models import RATE_LIMIT, Role, User
@@ -84,6 +85,24 @@ class OverlapForm(forms.Form):
         ("0", gettext_lazy("not at all: it leaked")),
     )
     overlap = forms.ChoiceField(choices=CHOICES)
+
+
+class NameForm(forms.Form):
+    """What a person is called on pages."""
+
+    name = forms.CharField(
+        label=gettext_lazy("Display name"),
+        max_length=names.LONGEST,
+        required=False,
+        widget=forms.TextInput(attrs={"autocomplete": "name", "dir": "auto"}),
+        help_text=gettext_lazy("What pages call you, in all your teams. Empty: your handle in each."),
+    )
+
+    def clean_name(self) -> str:
+        try:
+            return names.cleaned(str(self.cleaned_data["name"]))
+        except names.InvalidName as why:
+            raise forms.ValidationError(str(why)) from None
 
 
 class InviteForm(forms.Form):

@@ -320,14 +320,21 @@ def remove_member(member: Member, *, by: Actor) -> None:
 
 
 def record_in_teams(
-    user: User, action: str, *, after: str = "", outcome: str = "done", ip: str = "", request_id: str = ""
+    user: User,
+    action: str,
+    *,
+    before: str = "",
+    after: str = "",
+    outcome: str = "done",
+    ip: str = "",
+    request_id: str = "",
 ) -> None:
     """What a person did to their own account, or was refused, in the audit of each team that trusts it."""
     for team in teams_of(str(user.pk)):
         with rls.tenant_scope(str(team.tenant.pk)):
             member = Member.objects.get(tenant=team.tenant, user=user)
             actor = member_actor(member, ip=ip, request_id=request_id)
-            audit.record(actor, action, member.public_id, after=after, outcome=outcome)
+            audit.record(actor, action, member.public_id, before=before, after=after, outcome=outcome)
 
 
 def new_user(email: str) -> User:

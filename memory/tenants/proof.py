@@ -133,10 +133,13 @@ def remember_browser(request: HttpRequest, user: Any = None) -> None:
 user_logged_in.connect(_entered, dispatch_uid="memory.tenants.proof")
 
 
-def note(request: HttpRequest, user: User, action: str, after: str = "", *, outcome: str = "done") -> None:
+def note(
+    request: HttpRequest, user: User, action: str, after: str = "", *, before: str = "", outcome: str = "done"
+) -> None:
     """What a person did to their account, or was refused: one row in the audit of each of their teams."""
     request_id: str = request.request_id  # type: ignore[attr-defined]
-    people.record_in_teams(user, action, after=after, outcome=outcome, ip=client_ip(request), request_id=request_id)
+    ip = client_ip(request)
+    people.record_in_teams(user, action, before=before, after=after, outcome=outcome, ip=ip, request_id=request_id)
 
 
 def browsers_of(user: User) -> list[Browser]:

@@ -37,6 +37,7 @@ entry_patterns = [
     path("prove/passkey/", account_views.prove_passkey_begin, name="prove_passkey_begin"),
     path("prove/link/", account_views.prove_link, name="prove_link"),
     path("account/", account_views.account, name="account"),
+    path("account/name/", account_views.name, name="account_name"),
     path("account/language/", account_views.language, name="language"),
     path("account/codes/", factor_views.codes, name="codes"),
     path("account/codes/off/", factor_views.codes_off, name="codes_off"),
