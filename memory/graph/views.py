@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.graph import edits, fields, forms, hops, lookup, parts, payloads, reached, shown, workers
+from memory.graph import addresses, edits, fields, forms, hops, lookup, parts, payloads, reached, shown, workers
 from memory.graph.links import Target
 from memory.graph.models import Thread
 from memory.graph.refusals import Conflict, Invalid
@@ -75,6 +75,7 @@ def _sides(request: TenantRequest, thread: Thread) -> dict[str, Any]:
         "owners": shown.owners(thread),
         "thread_workers": shown.thread_workers(thread),
         "links": shown.links_of(request.tenant, thread),
+        "web": addresses.of_thread(thread),
     }
 
 
@@ -191,6 +192,7 @@ def trigger(request: TenantRequest, slug: str, public_id: str) -> HttpResponse:
         "next": shown.following(read),
         "citing": shown.cited_by(request.tenant, public_id),
         "owners": shown.owners(read.thread),
+        "web": addresses.of_trigger(read),
         **_peek(read, main.name if main else ""),
     }
     return render(request, "graph/trigger.html", context)

@@ -1,5 +1,6 @@
 """One thread: its timeline, owners and links, and what people may change."""
 
+import json
 from typing import Any
 
 import pytest
@@ -219,3 +220,26 @@ def test_nothing_that_came_in_is_markup(logged_in: Any, acme: Any, alice: Any) -
         answer = browser.get(f"/t/acme/{page}")
         assert answer.status_code == 200, page
         assert Danger(answer.content.decode()).found == [], page
+
+
+def test_it_leads_to_the_pull_request_at_its_source(logged_in: Any, acme: Any, vera: Any, agent: Any, api: Any) -> None:
+    home = "https://git.acme.test/acme/payments"
+    body = {
+        "repository": {"full_name": "acme/payments", "html_url": home},
+        "pull_request": {"number": 412, "html_url": f"{home}/pull/412"},
+        "comment": {"html_url": f"{home}/pull/412#issuecomment-1"},
+    }
+    sent = chains.trigger(acme, payload=json.dumps(body).encode(), media_type=chains.JSON)
+    browser = logged_in(vera)
+    page = browser.get(url(sent.thread)).content.decode()
+    assert f'href="{home}/pull/412" rel="noopener noreferrer"' in page and "Open on GitHub" in page
+    page = browser.get(f"/t/acme/triggers/{sent.public_id}/").content.decode()
+    assert f'href="{home}/pull/412#issuecomment-1" rel="noopener noreferrer"' in page
+    # An agent's word for where a server is leads nobody there.
+    told = {"source": "github", "thread": {"key": "github:acme/other#1"}, "payload": {**body, "repository": {}}}
+    trigger = api(agent).post("triggers", told).json()
+    page = browser.get(f"/t/acme/triggers/{trigger['trigger_id']}/").content.decode()
+    assert "Open on GitHub" not in page
+    page = browser.get(f"/t/acme/threads/{trigger['thread_id']}/").content.decode()
+    assert 'href="https://github.com/acme/other/issues/1"' in page
+    assert "Open on" not in browser.get(url(chains.thread(acme, "jira:PAY-7"))).content.decode()
