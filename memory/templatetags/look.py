@@ -17,6 +17,7 @@ from django.utils.translation import gettext, gettext_noop
 
 from memory import sentences
 from memory.ids import kind_of
+from memory.tenants.words import with_code
 
 register = template.Library()
 
@@ -120,6 +121,12 @@ def relative(seconds: float, at: datetime) -> str:
 def localized(number: str) -> str:
     """1.5 as the page's language writes it: 1,5."""
     return number.replace(".", str(get_format("DECIMAL_SEPARATOR")))
+
+
+@register.filter
+def action_words(code: str) -> SafeString:
+    """note.approve → Approve and reject proposals, with the code beside it; a scope of a key as well."""
+    return with_code(code)
 
 
 @register.filter

@@ -8,7 +8,7 @@ from django.contrib.auth import authenticate, password_validation
 from django.http import HttpRequest
 from django.utils.translation import gettext, gettext_lazy
 
-from memory.tenants import names
+from memory.tenants import names, words
 from memory.tenants.access import DEFAULT_SCOPES
 from memory.tenants.keys import openable_scopes
 from memory.tenants.models import RATE_LIMIT, Role, User
@@ -17,14 +17,6 @@ LOCKED = gettext_lazy(
     "Too many wrong passwords for this address from where you are. Try again in 15 minutes, or come in by a login"
     " link. Other people, and you elsewhere, are not held up."
 )
-SCOPE_WORDS = {
-    "ingest": gettext_lazy("Record: hooks, events, triggers"),
-    "read": gettext_lazy("Read: notes, sessions, threads"),
-    "propose": gettext_lazy("Propose changes to notes"),
-    "cache": gettext_lazy("Use the caches"),
-    "dream": gettext_lazy("Start dreams"),
-    "admin": gettext_lazy("Administer: projects, caches, delete records"),
-}
 
 
 class KeyForm(forms.Form):
@@ -64,7 +56,7 @@ class KeyForm(forms.Form):
         if not projects:
             del self.fields["projects"]
         # No more than the role of whoever it belongs to.
-        choices = [(scope, SCOPE_WORDS[scope]) for scope in openable_scopes(role)]
+        choices = [(scope, words.with_code(scope)) for scope in openable_scopes(role)]
         self.fields["scopes"].choices = choices  # type: ignore[attr-defined]
 
 

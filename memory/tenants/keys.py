@@ -164,6 +164,12 @@ def week_of(tenant: Tenant) -> dict[object, Week]:
     }
 
 
+def free_name(member: Member, wanted: str) -> str:
+    """The name for a member's new key, with a number behind it where they have a key of that name that is in use."""
+    taken = set(usable_keys(member).filter(name__startswith=wanted).values_list("name", flat=True))
+    return next(name for name in (wanted, *(f"{wanted} {n}" for n in range(2, len(taken) + 3))) if name not in taken)
+
+
 def is_open(key: AgentKey) -> bool:
     """Whether the key opens the door now."""
     return key.revoked_at is None and (key.expires_at is None or key.expires_at > timezone.now())

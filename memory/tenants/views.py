@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memory.tenants import connect as connecting
 from memory.tenants import entry, keys, people, sign_on
-from memory.tenants.access import TenantRequest, needs, public
+from memory.tenants.access import DEFAULT_SCOPES, TenantRequest, needs, public
 from memory.tenants.forms import LoginForm, PasswordForm
 from memory.tenants.leads import let_in, safe_next, team_of
 from memory.tenants.people import user_by_key
@@ -103,7 +103,8 @@ def connect(request: TenantRequest, slug: str) -> HttpResponse:
     harness = the_harness(request)
     secret = ""
     if request.method == "POST":
-        made, secret = keys.make_key(request.member, name=harness.name, by=request.actor)  # type: ignore[arg-type]
+        name = keys.free_name(request.member, harness.name)  # type: ignore[arg-type]
+        made, secret = keys.make_key(request.member, name=name, by=request.actor)  # type: ignore[arg-type]
         request.session["connecting"] = {"key": made.public_id, "harness": harness.slug}
     context = {
         "first_event": first_event(request, harness),
@@ -112,6 +113,8 @@ def connect(request: TenantRequest, slug: str) -> HttpResponse:
     }
     if request.htmx:
         return render(request, "tenants/_first_event.html", context)
+    context["scopes"] = [one for one in keys.openable_scopes(request.actor.role) if one in DEFAULT_SCOPES]
+    context["next_name"] = keys.free_name(request.member, harness.name)  # type: ignore[arg-type]
     context |= {"key": secret, "harnesses": connecting.HARNESSES, "install_again": connecting.install_again(harness)}
     context["agent_keys"] = keys.usable_keys(request.member)  # type: ignore[arg-type]
     address, shown = settings.PUBLIC_URL, secret or "YOUR_KEY"

@@ -12,8 +12,8 @@ from django.test import Client
 from django.utils import timezone
 
 from memory.ops import teams
-from memory.tenants import invitations, keys, people, rls
-from memory.tenants.access import MAY, Refused, member_actor
+from memory.tenants import invitations, keys, people, rls, words
+from memory.tenants.access import DEFAULT_SCOPES, MAY, SCOPES, Refused, member_actor
 from memory.tenants.models import AgentKey, AuditEntry, Invitation, Member, Role
 from tests.conftest import PASSWORD, Agent, new_agent
 
@@ -263,10 +263,21 @@ def test_who_secures_their_account_ends_the_links_into_it(alice: Any, bob: Any, 
     assert Client().post(sent).status_code == 410
 
 
+def test_every_action_and_scope_has_words(vera: Any, alice: Any, logged_in: Any) -> None:
+    assert set(words.ACTIONS) == set(MAY) and set(words.SCOPES) == set(SCOPES)
+    page = logged_in(vera).get("/t/acme/roles/").content.decode()
+    for code in (*MAY, *SCOPES):
+        assert words.with_code(code) in page
+    shown = [words.with_code(scope) for scope in DEFAULT_SCOPES]
+    for address in ("keys/", "connect/"):
+        page = logged_in(alice).get(f"/t/acme/{address}").content.decode()
+        assert [scope for scope in shown if scope not in page] == [], address
+
+
 def test_the_roles_page_is_the_table_that_decides(vera: Any, logged_in: Any) -> None:
     page = logged_in(vera).get("/t/acme/roles/").content.decode()
     for action, allowed in MAY.items():
-        row = re.search(rf"<code>{re.escape(action)}</code></th>(.*?)</tr>", page, re.DOTALL)
+        row = re.search(rf">{re.escape(action)}</code></th>(.*?)</tr>", page, re.DOTALL)
         assert row, action
         shown = [">yes<" in cell for cell in row[1].split("<td")[1:]]
         assert shown == [role in allowed for role in (*Role.values, "agent", "dream")], action

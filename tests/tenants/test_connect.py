@@ -78,6 +78,17 @@ def test_it_offers_hooks_without_a_client_for_claude_code_alone(logged_in: Any, 
     assert browser.get("/t/acme/connect/?client=emacs").status_code == 404
 
 
+def test_a_key_is_called_as_the_harness_it_is_made_for(logged_in: Any, acme: Any, alice: Any, bob: Any) -> None:
+    browser = logged_in(alice)
+    for slug in ("codex", "cursor", "codex"):
+        assert secrets_in(browser.post("/t/acme/connect/", {"client": slug}))
+    logged_in(bob).post("/t/acme/connect/", {"client": "codex"})
+    with rls.tenant_scope(str(acme.pk)):
+        named = list(acme.keys.order_by("created_at").values_list("name", flat=True))
+    assert named == ["Codex", "Cursor", "Codex 2", "Codex"]
+    assert "It will be called “Codex 3”" in browser.get("/t/acme/connect/?client=codex").content.decode()
+
+
 def test_it_waits_until_the_first_event_is_there(logged_in: Any, alice: Any, agent: Any) -> None:
     browser, piece = logged_in(alice), {"HX-Request": "true"}
     assert "every 3s" not in browser.get("/t/acme/connect/").content.decode()
