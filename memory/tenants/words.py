@@ -24,7 +24,7 @@ ACTIONS: Final = {
     "event.record": gettext_noop("Record events of sessions"),
     "graph.read": gettext_noop("Read threads, triggers and workers"),
     "graph.record": gettext_noop("Record and change threads, triggers and workers"),
-    "graph.withdraw": gettext_noop("Take back what they recorded of these"),
+    "graph.withdraw": gettext_noop("Take back threads, triggers and workers of their own"),
     "graph.delete": gettext_noop("Delete threads, triggers and workers"),
     "project.read": gettext_noop("Read the list of projects"),
     "project.edit": gettext_noop("Merge and map projects"),
