@@ -11,7 +11,7 @@ from django.utils.translation import gettext, gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST
 
 from memory.notes import drafts, editing, fields, reading, review, rules, shown
-from memory.notes.frontmatter import InvalidFrontmatter
+from memory.notes.frontmatter import InvalidFrontmatter, Problem
 from memory.notes.models import Autosaved, Note
 from memory.notes.paths import FAMILIES, InvalidPath
 from memory.notes.preview import Preview, preview
@@ -47,6 +47,9 @@ class Sheet:
     draft: Autosaved | None = None
     is_restored: bool = False
     seen: drafts.Seen = drafts.NONE
+    # What was typed and no text can hold, as a description of a thousand words, and what stands against it.
+    typed: fields.Fields | None = None
+    problems: tuple[Problem, ...] = ()
 
 
 def editor(request: TenantRequest, edited: Note | None) -> HttpResponse:
@@ -59,6 +62,8 @@ def editor(request: TenantRequest, edited: Note | None) -> HttpResponse:
         sheet = sent(request, edited)
     except InvalidFrontmatter:
         raise Http404 from None  # no editor of ours sends such a head
+    if sheet.problems:
+        return show(request, sheet, errors=errors_of(sheet, sheet.problems), status=422)
     if request.POST.get("switch"):
         return switched(request, sheet)
     return save(request, sheet)
@@ -87,9 +92,16 @@ def sent(request: TenantRequest, edited: Note | None) -> Sheet:
     """What the form holds. Raises InvalidFrontmatter."""
     said = request.POST
     base = number(said.get("revision", ""))
+    typed, problems = None, []
     if "head" in said:
+        head, body = fields.sent(said["head"]), fields.sent(said.get("body", ""))
         parts = {name: said[name] for name in fields.KNOWN if name in said}
-        text = fields.write(fields.sent(said["head"]), fields.sent(said.get("body", "")), parts)
+        try:
+            text = fields.write(head, body, parts)
+        except InvalidFrontmatter as error:
+            text = head + body
+            typed, problems = fields.unwritten(head, body, parts)
+            problems = problems or [Problem("invalid_frontmatter", "", str(error))]
     else:
         text = fields.sent(said.get("text", ""))
     begun = editing.revision(edited, base)
@@ -98,7 +110,8 @@ def sent(request: TenantRequest, edited: Note | None) -> Sheet:
     path = edited.path if edited else said.get("path", "")
     is_private = bool(edited.member_id) if edited else said.get("space") == "own"
     seen = drafts.Seen(said.get("draft", "").replace("\0", ""), number(said.get("version", "")) or 0)
-    return Sheet(edited, text, mode, path, is_private, said.get("message", ""), base, seen=seen)
+    message = said.get("message", "")
+    return Sheet(edited, text, mode, path, is_private, message, base, seen=seen, typed=typed, problems=tuple(problems))
 
 
 def number(said: str) -> int | None:
@@ -117,10 +130,21 @@ def switched(request: TenantRequest, sheet: Sheet) -> HttpResponse:
     return show(request, replace(sheet, mode=wanted if wanted in MODES else sheet.mode))
 
 
+def errors_of(sheet: Sheet, problems: Iterable[Problem]) -> dict[str, list[str]]:
+    """What is wrong, by the input in which it is mended: of the raw text all of it, of a form each field by itself."""
+    inputs = (sheet.typed or fields.read(sheet.text)).values if sheet.mode == "form" else {}
+    whole = "body" if sheet.mode == "form" else "text"
+    errors: dict[str, list[str]] = {}
+    for problem in problems:
+        where = problem.field if problem.field in inputs else whole
+        errors.setdefault(where, []).append(reading.plain_words(problem.detail))
+    return errors
+
+
 def show(request: TenantRequest, sheet: Sheet, *, problem: str = "", status: int = 200, **more: Any) -> HttpResponse:
     edited = sheet.note
     try:
-        parts = fields.read(sheet.text)
+        parts = sheet.typed or fields.read(sheet.text)
     except InvalidFrontmatter as error:
         # Only the raw text can be mended; the fields would lose what can't be read.
         parts, sheet = None, replace(sheet, mode="raw")
@@ -157,12 +181,14 @@ def save(request: TenantRequest, sheet: Sheet) -> HttpResponse:
     """Write or propose what the form holds, then go and look at it. Where somebody was quicker, show both."""
     edited = sheet.note
     if problem := editing.unresolved(sheet.text):
-        return show(request, sheet, problem=problem, status=422)
+        return show(request, sheet, errors={"text" if sheet.mode == "raw" else "body": [problem]}, status=422)
     wanted = editing.Wanted(sheet.path, sheet.text, sheet.message, sheet.is_private, sheet.base)
     try:
         made = editing.save(request.tenant, edited, wanted, member=request.member, by=request.actor)
-    except (review.InvalidNote, InvalidPath) as exc:
-        return show(request, sheet, problem=reading.plain_words(str(exc)), status=422)
+    except review.InvalidNote as exc:
+        return show(request, sheet, errors=errors_of(sheet, exc.problems), status=422)
+    except InvalidPath as exc:
+        return show(request, sheet, errors={"path": [exc.advice]}, status=422)
     except review.LostUpdate:
         return both(request, sheet)
     drafts.done(sheet.seen, by=request.actor)
@@ -181,7 +207,7 @@ def both(request: TenantRequest, sheet: Sheet) -> HttpResponse:
         problem = gettext(
             "There is a note at this path already. Choose another path, or open that note and put your words there."
         )
-        return show(request, sheet, problem=problem, status=409)
+        return show(request, sheet, errors={"path": [problem]}, status=409)
     found = editing.together(sheet.note, sheet.text, sheet.base)
     if found is None:
         problem = gettext("Somebody deleted the note meanwhile. Your text is below, and your draft of it stays.")
@@ -212,6 +238,10 @@ def note_draft(request: TenantRequest, slug: str) -> HttpResponse:
         sheet = sent(request, edited)
     except InvalidFrontmatter:
         raise Http404 from None
+    if sheet.problems:
+        # The words that can't stand in a note can't stand in a draft: they are on the screen, and that is said.
+        problem = gettext("The fields on top are too long, so no draft is kept of this.")
+        return render(request, "notes/_draft.html", {"sheet": sheet, "seen": sheet.seen, "problem": problem})
     begun = editing.revision(edited, sheet.base)
     context: dict[str, Any] = {"note": edited, "sheet": sheet, "seen": sheet.seen}
     current = edited.current if edited else None
@@ -229,7 +259,8 @@ def note_draft(request: TenantRequest, slug: str) -> HttpResponse:
 
 def preview_of(request: TenantRequest, sheet: Sheet) -> Preview:
     member = sheet.note.member if sheet.note else None
-    return preview(request.tenant, sheet.text, path=sheet.path, member=member, by=request.actor)
+    shown_as = preview(request.tenant, sheet.text, path=sheet.path, member=member, by=request.actor)
+    return replace(shown_as, problems=[*(one.detail for one in sheet.problems), *shown_as.problems])
 
 
 def of_form(request: TenantRequest) -> Note | None:

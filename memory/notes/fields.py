@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from memory.notes.align import Budget, matches
-from memory.notes.frontmatter import Value, split, with_fields
+from memory.notes.frontmatter import Document, Problem, Value, check, split, with_fields
 
 # The fields that a form knows; all others are kept as they stand, and changed in the text itself.
 KNOWN: Final = ("title", "description", "kind", "tags")
@@ -58,6 +58,18 @@ def write(head: str, body: str, said: Mapping[str, str]) -> str:
         return head + body
     changes = {name: _value(name, value) for name, value in changed.items()}
     return with_fields(head + body, **changes)
+
+
+def unwritten(head: str, body: str, said: Mapping[str, str]) -> tuple[Fields, list[Problem]]:
+    """What a form says that no text can hold: its parts as they were typed, and what stands against each.
+
+    For where `write` raised InvalidFrontmatter. Raises it too where `head` itself can't be read.
+    """
+    before = read(head)
+    values = {name: said.get(name, value) for name, value in before.values.items()}
+    typed = {name: value for name, said in values.items() if (value := _value(name, said)) is not None}
+    found = [problem for problem in check(Document(dict(typed), "", body), by_person=True) if problem.field]
+    return replace(before, body=body, values=values), found
 
 
 def sent(text: str) -> str:

@@ -103,7 +103,8 @@ def proposal_edit(request: TenantRequest, slug: str, public_id: str) -> HttpResp
     try:
         review.edit_and_approve(edited, text=text, by=request.actor, shown=request.POST.get("shown", ""))
     except review.InvalidNote as exc:
-        return edit_page(request, edited, text, problem=reading.plain_words(str(exc)), status=422)
+        errors = {"text": [reading.plain_words(problem.detail) for problem in exc.problems]}
+        return edit_page(request, edited, text, errors=errors, status=422)
     except (review.AlreadyDecided, review.StaleProposal):
         problem = gettext(
             "Someone changed or decided this meanwhile. Your text is below: copy it, then open the proposal again."
@@ -113,12 +114,25 @@ def proposal_edit(request: TenantRequest, slug: str, public_id: str) -> HttpResp
 
 
 def edit_page(
-    request: TenantRequest, edited: Proposal, text: str, *, problem: str = "", status: int = 200
+    request: TenantRequest,
+    edited: Proposal,
+    text: str,
+    *,
+    problem: str = "",
+    errors: dict[str, list[str]] | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     """A proposal's text, to be changed, beside how it would read. A note that is not there yet has only its path."""
     there = reading.visible(request.actor).filter(pk=edited.note_id).exists()
     how = preview(request.tenant, text, path=edited.note.path, member=edited.note.member, by=request.actor)
-    context = {"proposal": edited, "text": text, "preview": how, "problem": problem, "is_there": there}
+    context = {
+        "proposal": edited,
+        "text": text,
+        "preview": how,
+        "problem": problem,
+        "errors": errors,
+        "is_there": there,
+    }
     return render(request, "review/edit.html", context, status=status)
 
 

@@ -124,6 +124,12 @@ def localized(number: str) -> str:
 
 
 @register.filter
+def value_of(values: Any, name: str) -> Any:
+    """What a mapping has under a name; "" where it has nothing, or there is no mapping."""
+    return values.get(name, "") if values else ""
+
+
+@register.filter
 def action_words(code: str) -> SafeString:
     """note.approve → Approve and reject proposals, with the code beside it; a scope of a key as well."""
     return with_code(code)

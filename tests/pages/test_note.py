@@ -30,7 +30,7 @@ def test_it_shows_the_events_it_rests_on_and_who_let_it_in(logged_in: Any, acme:
     revision = made.approved(made.proposal(acme, rests_on=(seen,)), bob)
     page = logged_in(bob).get(url(revision.note)).content.decode()
     assert "Retry thrice, please" in page and f"/t/acme/events/{seen.public_id}/" in page
-    assert "Approved by a person" in page and "by <bdi>bob</bdi>" in page
+    assert "Approved by a person" in page and "by <bdi>Bob</bdi>" in page
 
 
 def test_ids_in_the_text_lead_to_what_they_name(logged_in: Any, acme: Any, globex: Any, alice: Any) -> None:

@@ -62,7 +62,7 @@ def test_a_lost_update_is_refused_and_shows_both(logged_in: Any, alice: Any, bob
     answer = browser.post(url(note), {"text": made.TEXT.replace("three", "nine"), "revision": "1"})
     page = answer.content.decode()
     assert answer.status_code == 409
-    assert "alice</bdi> saved revision 2" in page and "Try six times" in page and "Try nine times" in page
+    assert "Alice</bdi> saved revision 2" in page and "Try six times" in page and "Try nine times" in page
     assert current(note).text == made.TEXT.replace("three", "six")
     both = typed(page, "text")
     assert "<<<<<<< mine" in both and typed(page, "revision") == "2"

@@ -1,5 +1,6 @@
 """The editor's parts: fields and raw text without loss, the preview, and drafts that no window loses for another."""
 
+import re
 from typing import Any
 
 import pytest
@@ -217,6 +218,90 @@ def test_the_parts_need_login_and_the_role(logged_in: Any, vera: Any, acme: Any)
         assert Client().post(address).status_code == 302
         assert logged_in(vera).post(address, {"text": "x"}).status_code == 403
         assert logged_in(vera).get(address).status_code in (403, 405)
+
+
+def wrong_at(page: str) -> dict[str, str]:
+    """What is said at each input that is marked as wrong; the input names the list of it."""
+    found = {}
+    for tag in re.findall(r"<(?:input|textarea)[^>]*aria-invalid[^>]*>", page):
+        name, listed = re.search(r' name="(\w+)"', tag), re.search(r'aria-describedby="(\w+-error) ', tag)
+        assert name and listed, tag
+        said = re.search(rf'<ul class="errorlist" id="{listed[1]}" role="alert">(.*?)</ul>', page)
+        assert said, listed[1]
+        found[name[1]] = " ".join(re.findall(r"<li[^>]*>(.*?)</li>", said[1]))
+    return found
+
+
+NEW = "/t/acme/notes/new/"
+LONG = "word " * 60
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"title": LONG}, {"title": "Shorten title to 200"}),
+        ({"title": LONG, "description": LONG}, {"title": "Shorten title", "description": "Shorten description"}),
+        ({"kind": "x" * 41}, {"kind": "Shorten kind to 40"}),
+        ({"tags": "y" * 41}, {"tags": "tags of 1 to 40"}),
+        ({"body": " "}, {"body": "Write something below"}),
+        ({"body": "x" * 70_000}, {"body": "shorten it to 64 KB"}),
+        # More than any frontmatter may hold, so that no text can be made of it.
+        ({"title": LONG * 30, "tags": "kept"}, {"title": "Shorten title"}),
+        ({"description": LONG * 30}, {"description": "Shorten description"}),
+    ],
+)
+def test_what_is_wrong_stands_at_its_field_and_nothing_typed_is_lost(
+    logged_in: Any, bob: Any, note: Any, changed: dict[str, str], said: dict[str, str]
+) -> None:
+    browser = logged_in(bob)
+    form = {**form_of(browser.get(url(note)).content.decode()), **changed}
+    answer = browser.post(url(note), form)
+    page = answer.content.decode()
+    assert answer.status_code == 422 and "Not saved yet" in page
+    found = wrong_at(page)
+    assert set(found) == set(said) and all(said[name] in found[name] for name in said)
+    for name, value in form.items():
+        if name not in ("version", "head"):
+            assert " ".join(typed(page, name).split()) == " ".join(value.split()), name
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("elsewhere/x.md", "Start the path with one of"),
+        ("general/x", "End the path with .md"),
+        ("general/../x.md", "No segment may start with a dot"),
+        ("project/payments/retries.md", "There is a note at this path already"),
+    ],
+)
+def test_a_bad_path_is_told_at_the_path(logged_in: Any, bob: Any, note: Any, path: str, said: str) -> None:
+    browser = logged_in(bob)
+    form = {**form_of(browser.get(NEW).content.decode()), "path": path, "title": "Mine", "body": "- Mine\n"}
+    answer = browser.post(NEW, form)
+    page = answer.content.decode()
+    assert answer.status_code in (409, 422) and list(wrong_at(page)) == ["path"] and said in wrong_at(page)["path"]
+    assert (typed(page, "path"), typed(page, "title"), typed(page, "body")) == (path, "Mine", "- Mine\n")
+
+
+def test_raw_text_and_a_proposal_tell_it_at_the_text(logged_in: Any, acme: Any, bob: Any, note: Any) -> None:
+    browser, text = logged_in(bob), f"---\ntitle: {LONG}\n---\n- x\n"
+    page = browser.post(url(note), {"text": text, "revision": "1"}).content.decode()
+    assert "Shorten title" in wrong_at(page)["text"] and typed(page, "text") == text
+    page = browser.post(url(note), {"text": "a\n<<<<<<< mine\n", "revision": "1"}).content.decode()
+    assert "still marks two versions" in wrong_at(page)["text"]
+    changed = made.proposal(acme, text=made.TEXT.replace("three", "five"))
+    where = f"/t/acme/proposals/{changed.public_id}/edit/"
+    page = browser.post(where, {"text": text, "shown": made.shown(changed)}).content.decode()
+    assert "Shorten title" in wrong_at(page)["text"] and typed(page, "text") == text
+
+
+def test_fields_too_long_for_any_text_are_told_while_one_types(logged_in: Any, acme: Any, bob: Any, note: Any) -> None:
+    browser = logged_in(bob)
+    form = {**form_of(browser.get(url(note)).content.decode()), "title": LONG * 30}
+    assert "Shorten title" in browser.post(PREVIEW, form).content.decode()
+    assert "no draft is kept" in browser.post(DRAFTS, form).content.decode() and drafts(acme) == []
+    switched = browser.post(url(note), {**form, "switch": "raw"}).content.decode()
+    assert list(wrong_at(switched)) == ["title"], "the raw text could not show it"
 
 
 def test_a_head_that_is_none_is_not_found(logged_in: Any, bob: Any, note: Any) -> None:

@@ -112,6 +112,6 @@ def test_lines_say_which_revision_they_came_with_and_what_they_rest_on(
     page = logged_in(bob).get(url(note, "lines/")).content.decode()
     rows = page.split("<tr>")
     last = next(row for row in rows if "Log each try" in row)
-    assert "revision=2" in last and f"/t/acme/events/{seen.public_id}/" in last and "bob" in last
+    assert "revision=2" in last and f"/t/acme/events/{seen.public_id}/" in last and "Bob" in last
     first = next(row for row in rows if "# Retries" in row)
     assert "events/" not in first

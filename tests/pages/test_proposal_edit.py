@@ -123,7 +123,7 @@ def test_what_was_approved_is_shown_and_not_what_was_proposed(logged_in: Any, ac
     assert "<ins>nine</ins>" in page and "five" not in page
     history = browser.get(f"/t/acme/notes/{changed.note.public_id}/history/").content.decode()
     assert "Proposal, approved with changes" in history and "It failed thrice" in history
-    assert "a dream</a>" in history and "edited by <bdi>bob</bdi>" in history
+    assert "a dream</a>" in history and "edited by <bdi>Bob</bdi>" in history
 
 
 def test_a_text_approved_as_it_was_says_nothing_of_changes(logged_in: Any, bob: Any, proposal: Any) -> None:

@@ -26,7 +26,7 @@ def test_it_lists_the_latest_first(logged_in: Any, acme: Any, alice: Any, vera: 
         made.session(acme, prompt, last_prompt=prompt, last_received_at=at, project=payments, member=alice)
     answer = logged_in(vera).get(URL)
     assert prompts(answer) == ["new", "old"]
-    for said in ("Payments", "Claude Code", "alice"):
+    for said in ("Payments", "Claude Code", "Alice"):
         assert said in answer.content.decode()
 
 
