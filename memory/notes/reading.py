@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import Case, Count, IntegerField, Max, Min, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Coalesce
@@ -169,7 +169,14 @@ def made_from(proposal: Proposal) -> str:
     return words % {"count": count}
 
 
+_SUCCESSOR: Final = re.compile(r"prp_[0-9a-z]{26}")
 _YAML = re.compile(r"(Line \d+: )[^\n]*? Quote a value that has : or # in it\.")
+
+
+def successor(replaced: Proposal) -> Proposal | None:
+    """The proposal that took the place of one, where one did."""
+    named = _SUCCESSOR.search(replaced.decision_reason) if replaced.state == "superseded" else None
+    return replaced.note.proposals.filter(public_id=named[0]).first() if named else None
 
 
 def plain_words(problem: str) -> str:

@@ -17,7 +17,7 @@ from django.utils.translation import gettext, gettext_noop
 
 from memory import sentences
 from memory.ids import kind_of
-from memory.tenants.words import with_code
+from memory.tenants.words import ACTIONS, with_code
 
 register = template.Library()
 
@@ -133,6 +133,18 @@ def value_of(values: Any, name: str) -> Any:
 def action_words(code: str) -> SafeString:
     """note.approve → Approve and reject proposals, with the code beside it; a scope of a key as well."""
     return with_code(code)
+
+
+@register.filter
+def action_title(code: str) -> str:
+    """The words of an action alone; "" for one that the table of roles does not have."""
+    return gettext(ACTIONS[code]) if code in ACTIONS else ""
+
+
+@register.filter
+def is_digest(said: str) -> bool:
+    """Whether it is the SHA-256 of something, and says nothing to a reader."""
+    return len(said) == 64 and all(one in "0123456789abcdef" for one in said)
 
 
 @register.filter

@@ -7,8 +7,9 @@ from django.http import FileResponse, HttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_GET, require_POST
 
-from memory.tenants import audit, pages
+from memory.tenants import audit, audited, pages
 from memory.tenants.access import TenantRequest, needs
+from memory.tenants.names import Names
 from memory.tenants.proof import recently
 
 ENTRIES: Final = 100
@@ -29,6 +30,7 @@ def audit_list(request: TenantRequest, slug: str) -> HttpResponse:
     context = {
         **words,
         "entries": shown,
+        "about": audited.named(request.tenant, shown, Names(request.tenant)),
         "saved": pages.saved(request, "audit"),
         "is_filtered": any(words.values()),
         "next_url": pages.next_url(request, "audit", [shown[-1].seq] if len(rows) > ENTRIES else None),

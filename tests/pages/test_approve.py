@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from memory.notes import publish
 from memory.notes.models import Note, Proposal
+from memory.sentences import sentence
 from memory.tenants import rls
 from memory.tenants.models import AuditEntry
 from tests.pages import made
@@ -107,8 +109,16 @@ def test_a_replaced_proposal_says_so(logged_in: Any, acme: Any, bob: Any, propos
     newer = made.proposal(acme, text=made.TEXT.replace("three", "four"))
     answer = logged_in(bob).post(url(proposal), {"shown": made.shown(proposal)}, headers=HTMX)
     assert answer.status_code == 409
-    assert newer.public_id in answer.content.decode()
+    page = answer.content.decode()
+    assert f'<a href="/t/acme/proposals/{newer.public_id}/">a newer proposal for this note</a>, by a dream' in page
     assert state(newer) == "open" and current(newer) is None
+
+
+def test_one_that_was_not_replaced_says_why_it_went(logged_in: Any, acme: Any, bob: Any, proposal: Any) -> None:
+    with rls.tenant_scope(str(acme.pk)):
+        publish.supersede(proposal, reason=sentence("The note was deleted."))
+    page = logged_in(bob).get(f"/t/acme/proposals/{proposal.public_id}/").content.decode()
+    assert "Nobody decides on this any more:" in page and "The note was deleted." in page and "newer" not in page
 
 
 def test_a_lowered_role_may_not_approve_with_a_page_it_still_has(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from memory.notes import review
 from memory.tenants import audit, rls
 from memory.tenants.access import Actor, member_actor
 from tests import database
@@ -92,7 +93,7 @@ def test_what_was_changed_is_a_click_away(acme: Any, alice: Any, bob: Any, logge
             audit.record(member_actor(alice), "tried", target)
     browser = logged_in(alice)
     shown = browser.get("/t/acme/audit/").content.decode()
-    links = set(re.findall(r'class="id" href="([^"]+)"', shown))
+    links = set(re.findall(r'<td class="wide"><a (?:class="id" )?href="([^"]+)"', shown))
     assert len(links) == len(things) and {browser.get(one).status_code for one in links} == {200}
     assert bob.public_id in shown
 
@@ -115,3 +116,19 @@ def test_the_export_holds_every_entry_and_its_hashes(acme: Any, alice: Any, hist
     lines = [json.loads(line) for line in export("ndjson").splitlines()]
     assert [line["seq"] for line in lines] == [6, 5, 4, 3, 2, 1]
     assert all(newer["previous_hash"] == older["hash"] for newer, older in pairwise(lines))
+
+
+def test_a_line_names_the_note_and_the_proposal_it_is_about(acme: Any, alice: Any, bob: Any, logged_in: Any) -> None:
+    proposal = made.proposal(acme, path="general/mine.md", text="# Mine\n\n- x\n")
+    hidden = made.note(acme, alice, path="general/hidden.md", is_private=True)
+    with rls.tenant_scope(str(acme.pk)):
+        review.reject(proposal, by=member_actor(bob), reason="No")
+        audit.record(member_actor(alice), "member.manage", bob.public_id, after=hidden.public_id)
+    page = logged_in(alice).get("/t/acme/audit/").content.decode()
+    line = re.search(r"<code title=\"Approve[^<]*note.reject.*?</tr>|note.reject</code>.*?</tr>", page, re.DOTALL)
+    assert line and f'href="/t/acme/proposals/{proposal.public_id}/" dir="auto">general/mine.md</a>' in line[0]
+    assert f'href="/t/acme/notes/{proposal.note.public_id}/" dir="auto">general/mine.md</a>' in line[0]
+    digest = proposal.sha256.hex()
+    assert f"the text with digest <code>{digest[:12]}…" in line[0] and f">{digest}<" not in line[0]
+    assert f'<bdi>Bob</bdi> <span class="id small">{bob.public_id}' in page
+    assert hidden.public_id in page and "general/hidden.md" not in page
