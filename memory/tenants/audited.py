@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from django.utils.translation import gettext
+
 from memory.ids import kind_of
 from memory.tenants.models import AuditEntry, Tenant
 from memory.tenants.names import Names
@@ -22,7 +24,8 @@ def named(tenant: Tenant, entries: Iterable[AuditEntry], names: Names) -> dict[s
         found |= dict(notes.values_list("public_id", "path"))
     if asked := wanted.get("proposal"):
         proposals = tenant.proposals.filter(public_id__in=asked, note__member__isnull=True)
-        found |= dict(proposals.values_list("public_id", "note__path"))
+        for public_id, path in proposals.values_list("public_id", "note__path"):
+            found[public_id] = gettext("proposal for %(path)s") % {"path": path}
     if asked := wanted.get("member"):
         members = tenant.members.filter(public_id__in=asked).values_list("public_id", "handle")
         found |= {public_id: names.of(handle) for public_id, handle in members}

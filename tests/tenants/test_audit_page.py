@@ -93,7 +93,7 @@ def test_what_was_changed_is_a_click_away(acme: Any, alice: Any, bob: Any, logge
             audit.record(member_actor(alice), "tried", target)
     browser = logged_in(alice)
     shown = browser.get("/t/acme/audit/").content.decode()
-    links = set(re.findall(r'<td class="wide"><a (?:class="id" )?href="([^"]+)"', shown))
+    links = set(re.findall(r'<td class="wide">\s*<a (?:class="id" )?href="([^"]+)"', shown))
     assert len(links) == len(things) and {browser.get(one).status_code for one in links} == {200}
     assert bob.public_id in shown
 
@@ -126,7 +126,10 @@ def test_a_line_names_the_note_and_the_proposal_it_is_about(acme: Any, alice: An
         audit.record(member_actor(alice), "member.manage", bob.public_id, after=hidden.public_id)
     page = logged_in(alice).get("/t/acme/audit/").content.decode()
     line = re.search(r"<code title=\"Approve[^<]*note.reject.*?</tr>|note.reject</code>.*?</tr>", page, re.DOTALL)
-    assert line and f'href="/t/acme/proposals/{proposal.public_id}/" dir="auto">general/mine.md</a>' in line[0]
+    assert (
+        line
+        and f'href="/t/acme/proposals/{proposal.public_id}/" dir="auto">proposal for general/mine.md</a>' in line[0]
+    )
     assert f'href="/t/acme/notes/{proposal.note.public_id}/" dir="auto">general/mine.md</a>' in line[0]
     digest = proposal.sha256.hex()
     assert f"the text with digest <code>{digest[:12]}…" in line[0] and f">{digest}<" not in line[0]
