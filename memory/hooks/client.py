@@ -2735,8 +2735,29 @@ def save_credentials(url: str, key: str, project: str) -> None:
     write_private(credentials_path(), json.dumps(kept, indent=2))
 
 
+# The folder that a harness keeps in its user's home, where it is not that of the file which install edits.
+_FOLDERS = {"copilot_cli": ".copilot", "opencode": os.path.join(".config", "opencode"), "vscode": ".vscode"}
+
+
+def _here() -> list[str]:
+    """The harnesses that this machine has, as far as their folders tell; says which. Raises Refused for none."""
+    found = []
+    for client in CLIENTS:
+        own = _FOLDERS.get(client)
+        folder = os.path.join(home(), own) if own else os.path.dirname(configuration_of(client, ""))
+        # VS Code reads Claude Code's settings: one installation serves both.
+        if os.path.isdir(folder) and not (client == "vscode" and "claude_code" in found):
+            found.append(client)
+    names = ", ".join(found).replace("_", "-")
+    if not found:
+        known = ", ".join(CLIENTS).replace("_", "-")
+        raise Refused(f"No harness was found in {home()}. Name the one that you use: --client, one of {known}.")
+    print(f"Found here: {names}.")
+    return found
+
+
 def install(options: Any) -> int:
-    clients = list(CLIENTS[:3]) if options.client == "all" else [known_client(options.client)]
+    clients = _here() if options.client == "all" else [known_client(options.client)]
     project = os.path.abspath(options.project) if options.project else ""
     if project and not os.path.isdir(project):
         raise Refused(f"There is no folder {project}.")
@@ -3609,7 +3630,7 @@ def command_main(arguments: Sequence[str]) -> int:
     one.add_argument(
         "--client",
         required=True,
-        help="all (Claude Code, Codex and Cursor), or " + ", ".join(CLIENTS).replace("_", "-"),
+        help="all (those that this machine has), or " + ", ".join(CLIENTS).replace("_", "-"),
     )
     one.add_argument("--project", help="only for this folder")
     one.add_argument("--url", help="the address of your team's memory")

@@ -95,6 +95,19 @@ def test_a_file_without_hooks_gets_them_and_comes_back(machine: Machine, name: s
     assert file.read_bytes() == content.encode()
 
 
+def test_all_connects_the_harnesses_that_the_machine_has_and_no_other(machine: Machine) -> None:
+    done = machine.run("install", "--client", "all", "--url", URL, "--key", KEY, "--yes")
+    assert done.returncode == 1 and b"No harness was found" in done.stderr and b"copilot-cli" in done.stderr
+    for folder in (".claude", ".gemini", ".vscode", ".config/opencode"):
+        (machine.home / folder).mkdir(parents=True)
+    assert b"Found here: claude-code, gemini-cli, opencode." in install(machine, "all").stdout
+    written = {name for name, path in FILES.items() if (machine.home / path).exists()}
+    assert written == {"claude-code", "vscode", "gemini-cli", "opencode"}
+    assert install(machine, "all").stdout.count(b"already installed") >= 3
+    uninstall(machine)
+    assert not any((machine.home / path).exists() for path in FILES.values())
+
+
 def test_vs_code_and_claude_code_share_one_installation(machine: Machine) -> None:
     file = written(machine, FILES["claude-code"], CLAUDE["comments"])
     install(machine, "vscode")

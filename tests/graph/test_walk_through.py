@@ -91,7 +91,8 @@ def test_sessions_become_workers_of_what_they_worked_on_and_of_nothing_else(
 
 def test_the_order_of_loading_and_loading_twice_change_nothing(acme: Tenant, client: Any, bound: Any) -> None:
     first = load(acme, "import_sessions")
-    assert "0 workers made of sessions" in first
+    assert "0 workers made of sessions" in first and "no session names a thread" in first
+    assert "/t/acme/sessions/\n" in first and "manage.py dream --tenant acme" in first
     assert f"{len(TRUTH)} workers made of sessions" in load(acme, "import_threads")
     assert working(acme, bound) == TRUTH
     asked = client.get("threads", key=f"{HOME}#380").json()["items"][0]["thread_id"]
@@ -99,6 +100,7 @@ def test_the_order_of_loading_and_loading_twice_change_nothing(acme: Tenant, cli
     again = load(acme, "import_threads", "import_sessions")
     assert "0 new events in 20 threads, 75 there before" in again
     assert again.count("0 workers made of sessions") == 2
+    assert "/t/acme/threads/?state=any" in again and "manage.py dream" not in again, "there is nothing new to dream of"
     assert (client.get(f"threads/{asked}").json(), client.get(f"threads/{asked}/events").json()["items"]) == before
 
 

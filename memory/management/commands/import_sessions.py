@@ -5,6 +5,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management import BaseCommand, CommandError
 
 from memory.events import working
@@ -33,7 +34,19 @@ class Command(BaseCommand):
         report = history.import_paths(team, paths, member=self.member(team, handle), step=self.step)
         self.show(report)
         made = working.catch_up(str(team.pk))
-        self.stdout.write(f"{made} workers made of sessions, of the threads they worked on")
+        why = "" if made else ": no session names a thread that is here and has no worker yet"
+        self.stdout.write(f"{made} workers made of sessions, of the threads they worked on{why}")
+        self.next(team, has_new=bool(report.new_sessions))
+
+    def next(self, team: Tenant, *, has_new: bool) -> None:
+        """Where what came in can be seen, and how it becomes notes."""
+        pages = f"{settings.PUBLIC_URL}/t/{team.slug}"
+        self.stdout.write(f"Look at them: {pages}/sessions/")
+        if has_new:
+            self.stdout.write(
+                f"Next: uv run manage.py dream --tenant {team.slug}, or “Dream now” on {pages}/dreams/. A dream reads"
+                f" them and proposes notes; decide on those in the inbox: {pages}/"
+            )
 
     def member(self, team: Tenant, handle: str | None) -> Member | None:
         if handle is None:

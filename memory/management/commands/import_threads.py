@@ -5,6 +5,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management import BaseCommand, CommandError
 
 from memory.events import working
@@ -31,7 +32,9 @@ class Command(BaseCommand):
             raise CommandError(f"There is no team {tenant!r}.")
         self.show(archive.take(found, paths, step=self.step))
         made = working.catch_up(found)
-        self.stdout.write(f"{made} workers made of sessions, of the threads they worked on")
+        why = "" if made else ": no session names a thread that is here and has no worker yet"
+        self.stdout.write(f"{made} workers made of sessions, of the threads they worked on{why}")
+        self.stdout.write(f"Look at them: {settings.PUBLIC_URL}/t/{tenant}/threads/?state=any")
 
     def step(self, done: int, total: int) -> None:
         """A bar on a terminal; nothing in a log."""
