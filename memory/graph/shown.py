@@ -15,6 +15,7 @@ from memory.graph import threads
 from memory.graph.models import Citation, InboxEntry, Link, Owner, Part, Step, Thread, Trigger, Worker
 from memory.graph.webhooks.models import Endpoint
 from memory.tenants.models import AgentKey, Member, Tenant
+from memory.tenants.names import Names
 
 # The sources that a filter offers are those of so many of the latest threads, and of the endpoints.
 _LATEST: Final = 500
@@ -257,7 +258,8 @@ def _makers(tenant: Tenant, made_by: list[str]) -> dict[str, str]:
     """Who made a link, in words."""
     found = {one: gettext("a rule") for one in made_by if one.startswith("rule:")}
     members = Member.objects.filter(public_id__in=made_by, tenant=tenant)
-    found |= dict(members.values_list("public_id", "handle"))
+    called = Names(tenant)
+    found |= {public_id: called.of(handle) for public_id, handle in members.values_list("public_id", "handle")}
     return found | dict(AgentKey.objects.filter(public_id__in=made_by, tenant=tenant).values_list("public_id", "name"))
 
 

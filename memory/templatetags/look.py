@@ -156,8 +156,20 @@ def called(handle: str | None, names: Any) -> str:
 @register.filter
 def author(of: Any, names: Any) -> str:
     """The same of whoever wrote a revision, a proposal or a report; a key, a dream or a command as it called itself."""
-    label = str(of.author_label)
-    return called(label, names) if of.author_kind == "member" else label
+    return called(of.author_label, names) if of.author_kind == "member" else str(of.author_label)
+
+
+@register.filter
+def actor(of: Any, names: Any) -> str:
+    """The same of whoever did what an entry of the audit says."""
+    return called(of.actor_label, names) if of.actor_kind == "member" else str(of.actor_label)
+
+
+@register.filter
+def changer(said: str, names: Any) -> str:
+    """The same of whoever changed a setting, which is kept as `alice (mem_…)`."""
+    label, _, public_id = said.rpartition(" (")
+    return called(label, names) if kind_of(public_id) == "member" else label or said
 
 
 @register.filter

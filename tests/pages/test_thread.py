@@ -126,7 +126,7 @@ def test_people_link_by_id_page_key_and_address(logged_in: Any, acme: Any, mia: 
     found = {(link.to_thread_id, link.to_key, link.kind) for link in live_links(thread)}
     assert (None, "github:acme/web#9", "related") in found and len(found) == 2
     page = browser.get(url(thread)).content.decode()
-    assert "by mia" in page and "Not here yet" in page
+    assert "by Mia" in page and "Not here yet" in page
 
 
 @pytest.mark.parametrize("to", ["", "thr_none", "https://example.com/", "x" * 400])

@@ -32,6 +32,10 @@ def test_a_name_is_changed_and_every_page_says_it_at_once(acme: Any, alice: Any,
     for page in ("", "members/", "sessions/", f"sessions/{session.public_id}/", f"notes/{note.public_id}/"):
         assert "Bob Ó Briain" in logged_in(alice if page else bob).get(f"/t/acme/{page}").content.decode(), page
     assert "Bob Ó Briain" in browser.get("/account/").content.decode()
+    logged_in(alice).post("/account/name/", {"name": "Alice Munro"})
+    logged_in(alice).post("/t/acme/settings/", {"name": "digest_hour", "value": "9"})
+    page = browser.get("/t/acme/settings/").content.decode()
+    assert "Set by Alice Munro<" in page
 
 
 def test_the_same_name_again_is_no_change(acme: Any, bob: Any, logged_in: Any) -> None:
