@@ -78,9 +78,11 @@ def of_thread(thread: Thread) -> Page | None:
     if key is None:
         return None
     latest = Trigger.objects.filter(thread=thread, deleted_at__isnull=True).order_by("-seq")[:_LATEST]
-    bodies = (body_of(trigger) for trigger in latest if is_proven(trigger))
-    body = next((found for found in bodies if found is not None), {})
-    return page_of_thread(key, body)
+    proven = [trigger for trigger in latest if is_proven(trigger)]
+    # All at once: the page costs the same, however many of them there are.
+    stored = {part.trigger_id: part for part in _parts(proven)}
+    bodies = (_object(stored.get(trigger.pk)) for trigger in proven)
+    return page_of_thread(key, next((found for found in bodies if found is not None), {}))
 
 
 def of_trigger(trigger: Trigger) -> Page | None:
@@ -102,7 +104,14 @@ def is_proven(trigger: Trigger) -> bool:
 
 def body_of(trigger: Trigger) -> Body | None:
     """The JSON object that came with a trigger; None where there is none, or no longer, or a very large one."""
-    part = Part.objects.filter(trigger=trigger, name=parts.MAIN, size__lte=MOST_BYTES).first()
+    return _object(next(iter(_parts([trigger])), None))
+
+
+def _parts(of: list[Trigger]) -> list[Part]:
+    return list(Part.objects.filter(trigger__in=of, name=parts.MAIN, size__lte=MOST_BYTES))
+
+
+def _object(part: Part | None) -> Body | None:
     try:
         body = orjson.loads(parts.stored(part)) if part else None
     except (Problem, orjson.JSONDecodeError):
