@@ -48,5 +48,5 @@ def test_a_pair_is_marked_by_a_key_and_a_call_is_tried_as_typed(
     page.wait_for_selector("#verdict >> text=Nobody has stored this call")
     assert '"n": 10' in page.inner_text("#verdict") and page.input_value("#id_ttl_s") == "60"
     page.click("text=Save the policy")
-    page.wait_for_selector("text=changed just now by alice")
+    page.wait_for_selector("text=changed just now by Alice")
     assert opened.faults == []

@@ -83,7 +83,7 @@ def test_owners_and_links_change_in_their_panels(window: Any, acme: Any, alice: 
     other = chains.worker(acme, chain["thread"], task="Watch the deploy")
     opened = window(alice)
     page = opened.open(f"/t/acme/threads/{chain['thread'].public_id}/")
-    page.click("text=Add an owner")
+    page.click("text=Add an owner worker")
     page.fill("#worker_id", other.public_id)
     page.click("#owners .adding .button")
     page.wait_for_selector("#owners >> text=Watch the deploy")

@@ -105,7 +105,7 @@ def test_an_admin_changes_a_policy_and_the_audit_says_who(
         assert not Entry.objects.filter(tool="read_file").exists()
         assert AuditEntry.objects.filter(action="cache.policy", target="read_file").count() == 1
     page = text(browser.get(here))
-    assert "by <bdi>alice</bdi>" in page and "serve project 600" in page
+    assert "by <bdi>Alice</bdi>" in page and "serve project 600" in page
 
 
 @pytest.mark.parametrize(
