@@ -92,7 +92,8 @@ def sent(request: TenantRequest, edited: Note | None) -> Sheet:
     """What the form holds. Raises InvalidFrontmatter."""
     said = request.POST
     base = number(said.get("revision", ""))
-    typed, problems = None, []
+    typed: fields.Fields | None = None
+    problems: list[Problem] = []
     if "head" in said:
         head, body = fields.sent(said["head"]), fields.sent(said.get("body", ""))
         parts = {name: said[name] for name in fields.KNOWN if name in said}
