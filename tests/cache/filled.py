@@ -80,8 +80,7 @@ def labels(acme: Any, tool: str = QUESTION) -> None:
         for n, name in enumerate("abcdefghijklmnop")
     ]
     other = [
-        (f"list members of {name}", f"list visitors of {name}", False, (82 + n) / 100)
-        for n, name in enumerate("abcdef")
+        (f"show the log of {name}", f"open a log of {name}", False, (82 + n) / 100) for n, name in enumerate("abcdef")
     ]
     with rls.tenant_scope(str(acme.pk)):
         pairs.add(acme, tool, [*same, *other], by=by)
