@@ -154,9 +154,11 @@ def test_months_are_made_ahead_and_empty_ones_are_dropped(past: Any) -> None:
             "INSERT INTO graph_body SELECT tenant_id, sha256, '2020-02-01', size, codec, content"
             " FROM graph_body LIMIT 1"
         )
+    before = months()
     with connection.cursor() as cursor:
         cursor.execute("SELECT dropped FROM body_months()")
-        assert cursor.fetchone()[0] == 1
+        # The database may have been made in a month that is over by now.
+        assert cursor.fetchone()[0] == len(before - months())
     assert {next_month, "graph_body_2020_02", "graph_body_rest"} <= months() and "graph_body_2020_01" not in months()
     with database.migrator() as owner:
         owner.execute("DROP TABLE graph_body_2020_02")
