@@ -89,11 +89,8 @@ def refusal(asked: str, known: str) -> str:
             return name.removesuffix("s")
     if one.negations % 2 != other.negations % 2:
         return "negation"
-    gone, come = one.words - other.words, other.words - one.words
-    if any((was, now) in ANTONYMS or _is_prefixed(was, now) for was in gone for now in come):
-        return "antonym"
-    if any(_are_alternatives(was, now) for was in gone & GROUPS.keys() for now in come & GROUPS.keys()):
-        return "alternative"
+    if opposed := _opposed(one, other):
+        return opposed
     if (one.names - other.words) or (other.names - one.words):
         return "name"
     if one.content == other.content and one.order != other.order and _is_turned(one, other):
@@ -108,12 +105,7 @@ def is_another(one: str, other: str) -> bool:
     first, second = features(one), features(other)
     if first.units != second.units or first.signs != second.signs or is_elsewhere(one, other):
         return True
-    gone, come = first.words - second.words, second.words - first.words
-    if any((was, now) in ANTONYMS or _is_prefixed(was, now) for was in gone for now in come):
-        return True
-    if any(_are_alternatives(was, now) for was in gone & GROUPS.keys() for now in come & GROUPS.keys()):
-        return True
-    return _is_one_word_off(first.content, second.content)
+    return bool(_opposed(first, second)) or _is_one_word_off(first.content, second.content)
 
 
 def is_elsewhere(one: str, other: str) -> bool:
@@ -121,6 +113,16 @@ def is_elsewhere(one: str, other: str) -> bool:
     first, second = features(one).words, features(other).words
     gone, come = (first - second) & PLACES, (second - first) & PLACES
     return any(_are_alternatives(was, now) for was in gone for now in come)
+
+
+def _opposed(one: Features, other: Features) -> str:
+    """How a word of one speaks against a word of the other: "antonym" or "alternative"; empty where none does."""
+    gone, come = one.words - other.words, other.words - one.words
+    if any((was, now) in ANTONYMS or _is_prefixed(was, now) for was in gone for now in come):
+        return "antonym"
+    if any(_are_alternatives(was, now) for was in gone & GROUPS.keys() for now in come & GROUPS.keys()):
+        return "alternative"
+    return ""
 
 
 def _is_prefixed(one: str, other: str) -> bool:

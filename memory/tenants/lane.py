@@ -5,6 +5,7 @@ the views have the answers.
 """
 
 import io
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ Answer = tuple[str, bytes, Headers]
 JSON: Final = (("Content-Type", "application/json"),)
 
 
-class Lane:
+class Lane(ABC):
     """A WSGI application that takes plain calls of its doors itself and hands everything else on."""
 
     def __init__(self, application: Application) -> None:
@@ -33,9 +34,9 @@ class Lane:
         with seeing(None):
             return self.answered(environ, start_response)
 
+    @abstractmethod
     def answered(self, environ: Environment, start_response: Any) -> Iterable[bytes]:
         """The answer, of this lane or of what stands behind it."""
-        raise NotImplementedError
 
     def written(
         self, environ: Environment, start_response: Any, *, size: int, taken: Callable[[bytes], Answer | None]
