@@ -179,12 +179,9 @@ class Door:
             404: "There is no such address. See /api/v1/docs.",
             405: "This address does not take that method. See /api/v1/docs.",
             413: "The body is over the limit of 32 MB.",
-            500: "A fault on the server. The request id is in X-Request-Id.",
         }.get(status, "The request could not be read.")
-        code = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 500: "server_error"}.get(
-            status, "bad_request"
-        )
-        answer = problems.response(problems.Problem(status, code, detail))
+        code = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}.get(status, "bad_request")
+        answer = problems.response(problems.server_fault() if status == 500 else problems.Problem(status, code, detail))
         if "Allow" in response.headers:
             answer["Allow"] = response.headers["Allow"]
         return answer
